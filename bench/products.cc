@@ -18,6 +18,7 @@
 
 #include "codegen/generated_kernels.h"
 #include "codegen/roofline.h"
+#include "kernels/generated/strassen.h"
 #include "kernels/onednn/onednn_kernels.h"
 #include "kernels/onednn/product_form.h"
 #include "support/parallel.h"
@@ -70,14 +71,14 @@ struct Prepared {
   Datum a, b;
   Tensor y;
 
-  Prepared(const PreparedRegistry& registry, const ProductSize& size, const Tensor& weights)
-      : data{.op = "MatMul", .attributes = {}, .inputs = {}, .num_outputs = 1},
+  Prepared(const PreparedRegistry& registry, const ProductSize& size, const Tensor& weights, std::string_view implementation = {})
+      : data{.op = "LoweredMatMul", .attributes = {}, .inputs = {}, .num_outputs = 1},
         a(random({size.rows, size.depth})),
         b(weights),
         y(Tensor::allocate(DType::F32, Shape{size.rows, size.columns})) {
     data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = a.tensor().shape(), .constant = {}});
     data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = weights.shape(), .constant = weights});
-    kernel = registry.prepare(data);
+    kernel = implementation.empty() ? registry.prepare(data) : registry.prepare_as(data, implementation);
     if (kernel) state = kernel->make_state();
   }
   void run() {
@@ -94,7 +95,7 @@ struct Prepared {
 const PreparedRegistry& all_generated() {
   static const PreparedRegistry registry = [] {
     PreparedRegistry all;
-    all.add("MatMul", "generated:product", codegen::generate_product);
+    all.add("LoweredMatMul", "generated:product", codegen::generate_product);
     return all;
   }();
   return registry;
@@ -142,12 +143,14 @@ void make_cold() {
 void measure(const ProductSize& size, const Options& options) {
   const Tensor weights = random({size.depth, size.columns});
   Prepared generated(all_generated(), size, weights), onednn(onednn_kernels(), size, weights);
+  Prepared strassen(codegen::generating_kernels(), size, weights, generated::kStrassen);
   const codegen::RateLoop peak = codegen::multiply_adds();
   std::vector<Candidate> candidates{{"peak", peak.amount, [&] { peak.run(); }, {}}};
   auto add = [&](const char* name, std::function<void()> run) {
     if (run) candidates.push_back({name, size.flops(), std::move(run), {}});
   };
   if (generated.kernel) add("generated", [&] { generated.run(); });
+  if (strassen.kernel) add("strassen", [&] { strassen.run(); });
   if (onednn.kernel) add("onednn", [&] { onednn.run(); });
   add("matmul", primitive_of(onednn::Form::MatMul, size, weights));
   add("inner_product", primitive_of(onednn::Form::InnerProduct, size, weights));

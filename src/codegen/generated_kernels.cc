@@ -13,6 +13,7 @@
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
+#include "codegen/strassen.h"
 #include "kernels/generated/attention.h"
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/depthwise.h"
@@ -21,6 +22,7 @@
 #include "kernels/generated/product.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/recurrent.h"
+#include "kernels/generated/strassen.h"
 
 namespace anfora::codegen {
 namespace {
@@ -72,6 +74,12 @@ MachineCode product_code(const ProductCode& code, std::span<const int> rows) {
   return shared;
 }
 
+MachineCode strassen_code(const kernels::generated::StrassenCode& code, std::span<const int> entries) {
+  std::vector<Function> functions;
+  for (int entry : entries) functions.push_back(strassen_function(code, entry));
+  return shared_code(functions, code.isa);
+}
+
 kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCode& code) {
   const GroupFunction group = group_function(code);
   return {shared_code(group.function, code.isa), group.buffers};
@@ -110,6 +118,11 @@ std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& d
 const kernels::PreparedRegistry& generating_kernels() {
   static const kernels::PreparedRegistry registry = [] {
     kernels::PreparedRegistry all;
+    for (std::string_view name : kernels::generated::kStrassenOperators) {
+      all.add(name, kernels::generated::kStrassen, [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+        return can_compile() ? kernels::generated::prepare_strassen(data, strassen_code) : nullptr;
+      });
+    }
     for (std::string_view name : kernels::generated::kProducts) {
       all.add(name, "generated:product", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
         const bool is_named = !data.implementation.empty();

@@ -44,8 +44,11 @@ class ProductBuilder {
                                                                  {"line_stride", Element::Index},
                                                                  {"ahead", Element::Pointer},
                                                                  {"fetches", Element::Index},
-                                                                 {"lines_of_fetch", Element::Index}};
-    const int count = code.fetches_ahead                             ? kProductArguments
+                                                                 {"lines_of_fetch", Element::Index},
+                                                                 {"subtrahend", Element::Pointer},
+                                                                 {"difference", Element::Pointer}};
+    const int count = code.forms_weights                             ? kProductArguments
+                      : code.fetches_ahead                           ? kFetchArguments
                       : code.has_windows                             ? kWindowArguments
                       : code.takes_sizes() || code.has_few_bits() ? kSizeArguments
                                                                      : kFloatArguments;
@@ -193,7 +196,12 @@ class ProductBuilder {
       const Value column = b_.load({element(), rows_}, b_.offset(a, k), a_stride);
       std::vector<Value> next;
       for (size_t p = 0; p < first.size(); ++p) {
-        const Value row = b_.load(row_type(element()), b_.offset(first[p], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());
+        const Value at = multiply(k, width);
+        Value row = b_.load(row_type(element()), b_.offset(first[p], at, weight_bytes()), b_.integer(0), kNone, weights_in_memory());
+        if (code_.forms_weights) {
+          row = b_.subtract(row, b_.load(row_type(element()), b_.offset(parameters_[kSubtrahend], at), b_.integer(0)));
+          b_.store(b_.offset(parameters_[kDifference], at), b_.integer(0), row);
+        }
         next.push_back(multiply_add(column, row, carried[p]));
       }
       return next;
@@ -313,7 +321,9 @@ class ProductBuilder {
 
 }  // namespace
 
-Function product_function(const ProductCode& code, int rows) { return ProductBuilder(code, rows, fmt::format("product_{}", rows)).build(); }
+Function product_function(const ProductCode& code, int rows) {
+  return ProductBuilder(code, rows, fmt::format("{}_{}", code.forms_weights ? "product_of_difference" : "product", rows)).build();
+}
 
 Function dequantizing_function(const ProductCode& code) { return ProductBuilder(code, 1, "dequantized_panel").build_dequantization(); }
 

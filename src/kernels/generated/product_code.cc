@@ -27,11 +27,11 @@ std::span<const Tile> product_tiles(Isa isa) {
 }
 
 // Where the columns are no multiple of three vectors, another tile computes fewer that nobody needs.
-Tile product_tile(Isa isa, int64_t columns) {
+Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once) {
   const std::span<const Tile> tiles = product_tiles(isa);
   if (isa != Isa::Avx512) return tiles[0];
   auto computed = [&](const Tile& tile) {
-    const int64_t width = int64_t{tile.vectors} * describe(isa).lanes;
+    const int64_t width = panels_at_once * tile.vectors * describe(isa).lanes;
     return (columns + width - 1) / width * width;
   };
   return *std::ranges::min_element(tiles, [&](const Tile& a, const Tile& b) {
@@ -70,6 +70,7 @@ std::vector<int64_t> ProductCode::numbers() const {
   all.insert(all.end(), last.begin(), last.end());
   if (weights != DType::F32) all.push_back(static_cast<int64_t>(weights));
   if (fetches_ahead) all.push_back(kStepsOfFetch);
+  if (forms_weights) all.push_back(1);
   if (has_few_bits()) all.insert(all.end(), {scale_block, int64_t{has_zeros}});
   if (gather) {
     const std::vector<int64_t> of_gather = gather->numbers();

@@ -107,6 +107,8 @@ struct ProductCode {
   // Whether an entry fetches weights of the next panel into the second-level cache meanwhile: where several tiles share a panel. The processor's own
   // prefetching starts anew on each page, and in a model weights come from memory.
   bool fetches_ahead = false;
+  // Of floats that fetch ahead: the one panel that an entry multiplies by is the difference of two, which is kept for later tiles.
+  bool forms_weights = false;
 
   // The numbers that the machine code depends on, isa and factors first.
   std::vector<int64_t> numbers() const;
@@ -129,6 +131,7 @@ struct ProductCode {
   int panel_columns() const { return tile.vectors * describe(isa).lanes; }
   // Panels that an entry for so few rows works on side by side, as sums of one would wait for each other.
   int panels_at_once(int rows) const {
+    if (forms_weights) return 1;
     constexpr int kMost = 4, kSumsInFlight = 12, kSumsOfFewBits = 6;  // which take registers and time to dequantize
     return std::clamp((has_few_bits() ? kSumsOfFewBits : kSumsInFlight) / (rows * tile.vectors), 1, kMost);
   }
@@ -179,7 +182,11 @@ enum ProductArgument : uint8_t {
   kAhead,
   kFetches,
   kLinesOfFetch,
+  // With forms_weights: what is subtracted from the panel, and where to.
+  kSubtrahend,
+  kDifference,
   kProductArguments,
+  kFetchArguments = kSubtrahend,
   kWindowArguments = kAhead,
   kSizeArguments = kLines,
   kFloatArguments = kColumnTerms
@@ -199,8 +206,8 @@ bool is_of_few_bits(DType dtype);
 
 // Tiles that fill the registers, the one first that is expected to be the fastest as a rule.
 std::span<const Tile> product_tiles(Isa isa);
-// The one of them that is expected to be the fastest for so many columns.
-Tile product_tile(Isa isa, int64_t columns);
+// The one of them that is expected to be the fastest for so many columns, if so many panels are computed together.
+Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once = 1);
 // The tile that an implementation is called after: "generated:product:6x4"; none: the expected one is meant.
 std::optional<Tile> tile_named(std::string_view implementation);
 // Those names, for all instruction sets.

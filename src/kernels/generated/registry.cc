@@ -6,12 +6,15 @@
 #include "kernels/generated/product.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/recurrent.h"
+#include "kernels/generated/strassen.h"
 
 namespace anfora::kernels::generated {
 
 const PreparedRegistry& generated_kernels() {
   static const PreparedRegistry registry = [] {
     PreparedRegistry all;
+    for (std::string_view name : kStrassenOperators)
+      all.add(name, kStrassen, [](KernelData& data) { return prepare_strassen(data, nullptr); });
     for (std::string_view name : kProducts)
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
     for (std::string_view name : {kExpansionDepthwise, kConvolution})

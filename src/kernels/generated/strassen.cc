@@ -1,0 +1,605 @@
+// How a product by Strassen's algorithm runs (strassen_code.h). Rows are divided into blocks whose operands stay in the cache. For each block the threads
+// first make the seven operands of A, row by row, and then share the pairs of panels. A pair takes the seven products, each one's sums on
+// their own, a part of the depth at a time; then the sums become four panels of Y.
+//
+//                ┌ B₁₁ ┬ B₁₂ ┐  a pair of panels          for each part of the depth
+//                ├ B₂₁ ┼ B₂₂ ┤                              P₁ += A₁₁ B₁₁,  P₂ += A₁₂ B₂₁,  …,  P₇ += S₃ T₃
+//                └─────┴─────┘                            Y₁₁ = P₁ + P₂, …
+//     block of rows  ┌ Y₁₁ ┬ Y₁₂ ┐
+//     in two halves  └ Y₂₁ ┴ Y₂₂ ┘
+//
+// Every element is computed in the same way whatever the thread. Rows that are infinite or NaN would spoil others: a block that has some is computed by
+// eight products of the same panels.
+#include "kernels/generated/strassen.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "kernels/generated/convolution_rows.h"
+#include "kernels/generated/fetches.h"
+#include "kernels/generated/product_layout.h"
+#include "kernels/generated/tile_entries.h"
+#include "kernels/reference/vectorize.h"
+#include "kernels/strided_product.h"
+#include "support/cache_size.h"
+#include "support/mapped_file.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
+
+namespace anfora::kernels::generated {
+
+ProductCode StrassenCode::product(bool forms_weights) const {
+  // With a block that is not all of the depth: sums are kept.
+  return {.isa = isa, .tile = tile, .depth = 2, .block = 1, .has_open_sizes = true, .epilogue = {}, .fetches_ahead = true, .forms_weights = forms_weights};
+}
+
+namespace {
+
+// Of the layout of code; another generator's is not taken.
+constexpr int64_t kVersion = 1;
+
+// Constants of a kernel's data beside the code, which has the number of other products' as it says the instruction set.
+enum PackedStrassen : uint8_t { kBalancedWeights = kWeights, kStepBalance = kColumnData, kColumnBalance = kWeightScales };
+
+// Most steps of the depth that are a part.
+constexpr int64_t kMostSteps = 768;
+// Most rows of a block. As measured: more rows share what forming a panel costs, fewer stay in the second-level cache.
+constexpr int64_t kMostRows = 256;
+
+constexpr uint32_t kExponentBits = 23;
+constexpr int kExponentBias = 127;
+// Of factors, so that they and their inverses are no subnormals.
+constexpr int kLargestExponent = 120;
+
+constexpr uint32_t kMagnitudeBits = 0x7fffffff;
+uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & kMagnitudeBits; }
+int exponent_of(uint32_t magnitude) { return static_cast<int>(magnitude >> kExponentBits) - kExponentBias; }
+bool is_unbounded(uint32_t magnitude) { return exponent_of(magnitude) > kExponentBias; }
+float power_of_two(int exponent) {
+  return std::bit_cast<float>(static_cast<uint32_t>(std::clamp(exponent, -kLargestExponent, kLargestExponent) + kExponentBias) << kExponentBits);
+}
+
+struct Sizes {
+  int64_t rows = 0, depth = 0, columns = 0;
+};
+
+// Whether it pays. In multiply-adds of vectors, as measured with AVX-512 and AVX2: beside the seven products what forming the operands takes for each vector of A,
+// forming panels for each of a quarter of B and a block, and the sums for each vector of Y.
+bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs) {
+  const bool is_wide = describe(code.isa).lanes >= 16;
+  const double of_operand = is_wide ? 12 : 20, of_panel = is_wide ? 1.5 : 3, of_result = is_wide ? 12 : 20;
+  constexpr double kGain = 0.98;
+  const auto lanes = static_cast<double>(describe(code.isa).lanes), half = static_cast<double>(code.half_depth(of.depth)), rows = static_cast<double>((of.rows + 1) / 2),
+             columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>((of.rows + kMostRows - 1) / kMostRows);
+  const double seven = 7 * rows * half * columns + 4 * (of_operand * rows * half / lanes + of_panel * blocks * half * columns + of_result * rows * columns);
+  const double direct = static_cast<double>(of.rows) * static_cast<double>(of.depth) * static_cast<double>(of.columns) / lanes;
+  const int64_t threads = thread_count(), turns = (pairs + threads - 1) / threads;
+  return seven * static_cast<double>(turns * threads) < kGain * direct * static_cast<double>(pairs);
+}
+
+// Panels of B balanced by steps and columns.
+class BalancedWeights {
+ public:
+  // Of a matrix whose steps or columns lie side by side.
+  BalancedWeights(const float* from, const StridedOperand& matrix)
+      : from_(from), depth_(matrix.dims[0]), count_(matrix.dims[1]), step_(matrix.strides[0]), column_(matrix.strides[1]) {}
+
+  // False where an element is infinite or NaN.
+  bool find_factors() {
+    of_steps_.assign(static_cast<size_t>(depth_), 0);
+    of_columns_.assign(static_cast<size_t>(count_), 0);
+    const bool is_by_steps = column_ == 1;
+    for (int64_t n = 0; !is_by_steps && n < count_; ++n) raise(from_ + n * column_, 1, of_steps_);
+    by_step_.resize(of_steps_.size());
+    for (int64_t k = 0; k < depth_; ++k) {
+      uint32_t& largest = of_steps_[static_cast<size_t>(k)];
+      if (is_by_steps) largest = largest_of(from_ + k * step_, count_, [](auto values, int64_t) { return values; });
+      if (is_unbounded(largest)) return false;
+      const float by = by_step_[static_cast<size_t>(k)] = power_of_two(-exponent_of_largest(largest));
+      if (is_by_steps) raise(from_ + k * step_, by, of_columns_);
+    }
+    auto scaled = [&](auto values, int64_t k) {
+      auto by = values;
+      std::memcpy(&by, by_step_.data() + k, sizeof(by));
+      return values * by;
+    };
+    for (int64_t n = 0; !is_by_steps && n < count_; ++n) of_columns_[static_cast<size_t>(n)] = largest_of(from_ + n * column_, depth_, scaled);
+    return true;
+  }
+
+  // D, of whole vectors; and C, of whole pairs of panels.
+  Tensor step_factors(int64_t size) const {
+    Tensor factors = zeros(Shape{size});
+    std::ranges::transform(of_steps_, factors.data<float>().begin(), [](uint32_t largest) { return power_of_two(exponent_of_largest(largest)); });
+    return factors;
+  }
+  Tensor column_factors(int64_t size) const {
+    Tensor factors = zeros(Shape{size});
+    std::ranges::transform(of_columns_, factors.data<float>().begin(), [](uint32_t largest) { return largest == 0 ? 0.0f : power_of_two(exponent_of(largest)); });
+    return factors;
+  }
+
+  Tensor panels(int64_t count, int64_t steps, int64_t width) const {
+    Tensor panels = Tensor::allocate(DType::F32, Shape{count, steps, width});
+    std::vector<float> by_column(static_cast<size_t>(count_));
+    std::ranges::transform(of_columns_, by_column.begin(), [](uint32_t largest) { return power_of_two(-exponent_of_largest(largest)); });
+    float* to = panels.data<float>().data();
+    parallel_for(count, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) {
+        const int64_t first = panel * width, columns = std::clamp<int64_t>(count_ - first, 0, width);
+        // By squares, so that lines of memory are read as a whole whichever axis they lie along.
+        for (int64_t k = 0; k < steps; k += kLineElements) {
+          float* square = to + (panel * steps + k) * width;
+          const int64_t present = std::clamp<int64_t>(depth_ - k, 0, kLineElements);
+          if (columns < width || present < kLineElements) std::fill_n(square, std::min(kLineElements, steps - k) * width, 0.0f);
+          pack_square(k, present, first, columns, width, by_column.data() + first, square);
+        }
+      }
+    });
+    return panels;
+  }
+
+ private:
+  static int exponent_of_largest(uint32_t largest) { return largest == 0 ? 0 : exponent_of(largest); }
+  static Tensor zeros(Shape shape) {
+    Tensor tensor = Tensor::allocate(DType::F32, std::move(shape));
+    std::ranges::fill(tensor.data<float>(), 0.0f);
+    return tensor;
+  }
+
+  // Calls visit(magnitudes of so many elements from x + i on, i) with vectors, then with single ones.
+  static constexpr int kLanes = 8;
+  template <class By, class Visit>
+  static void for_each_magnitude(const float* x, int64_t count, const By& by, const Visit& visit) {
+    using Floats = Vector<float, kLanes>;
+    using Words = Vector<uint32_t, kLanes>;
+    int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      Floats values;
+      std::memcpy(&values, x + i, sizeof(values));
+      visit(std::bit_cast<Words>(by(values, i)) & kMagnitudeBits, i);
+    }
+    for (; i < count; ++i) visit(Vector<uint32_t, 1>{magnitude_of(by(Vector<float, 1>{x[i]}, i)[0])}, i);
+  }
+  template <class Words>
+  static Words larger(Words a, Words b) { return a < b ? b : a; }
+
+  template <class By>
+  static uint32_t largest_of(const float* x, int64_t count, const By& by) {
+    Vector<uint32_t, kLanes> largest{};
+    for_each_magnitude(x, count, by, [&](auto magnitudes, int64_t) {
+      if constexpr (sizeof(magnitudes) == sizeof(largest)) largest = larger(largest, magnitudes);
+      else largest[0] = std::max<uint32_t>(largest[0], magnitudes[0]);
+    });
+    uint32_t all = 0;
+    for (int lane = 0; lane < kLanes; ++lane) all = std::max<uint32_t>(all, largest[lane]);
+    return all;
+  }
+  static void raise(const float* x, float by, std::vector<uint32_t>& largest) {
+    uint32_t* const to = largest.data();
+    for_each_magnitude(x, std::ssize(largest), [by](auto values, int64_t) { return values * by; }, [to](auto magnitudes, int64_t i) {
+      auto before = magnitudes;
+      std::memcpy(&before, to + i, sizeof(before));
+      before = larger(before, magnitudes);
+      std::memcpy(to + i, &before, sizeof(before));
+    });
+  }
+
+  void pack_square(int64_t k, int64_t steps, int64_t first, int64_t columns, int64_t width, const float* by_column, float* to) const {
+    const float* const from = from_ + k * step_ + first * column_;
+    const float* const by_step = by_step_.data() + k;
+    if (column_ == 1) {
+      for (int64_t i = 0; i < steps; ++i) {
+        for (int64_t n = 0; n < columns; ++n) to[i * width + n] = from[i * step_ + n] * by_step[i] * by_column[n];
+      }
+    } else {
+      for (int64_t n = 0; n < columns; ++n) {
+        for (int64_t i = 0; i < steps; ++i) to[i * width + n] = from[n * column_ + i] * by_step[i] * by_column[n];
+      }
+    }
+  }
+
+  const float* from_;
+  int64_t depth_, count_, step_, column_;
+  std::vector<uint32_t> of_steps_, of_columns_;  // the largest magnitudes; of columns, with steps balanced
+  std::vector<float> by_step_;                   // D⁻¹
+};
+
+// What is known when shapes are.
+struct StrassenPlan {
+  // Where the matrices of one of a batch begin, in elements.
+  struct Matrices {
+    int64_t a = 0, y = 0;
+    std::array<int64_t, 2> addends{};
+  };
+
+  StrassenPlan(const StridedProduct& product, const Epilogue& epilogue) : y_shape(product.y_shape), rows(product.y.dims[product.y.rank() - 2]) {
+    const size_t axis = product.y.rank() - 2;
+    a_stride = product.a.strides[axis];
+    y_stride = product.y.strides[axis];
+    size_t next = 0;
+    std::array<const StridedOperand*, 2> added{};
+    for (size_t i = 0; i < added.size(); ++i) {
+      if (epilogue.addends[i] == Addend::None) continue;
+      added[i] = &product.added[next++];
+      addend_strides[i] = step(*added[i], axis);
+    }
+    matrices.emplace_back();
+    for (size_t i = 0; i < axis; ++i) {
+      std::vector<Matrices> all;
+      for (const Matrices& outer : matrices) {
+        for (int64_t j = 0; j < product.y.dims[i]; ++j) {
+          Matrices at = outer;
+          at.a += j * step(product.a, i);
+          at.y += j * step(product.y, i);
+          for (size_t k = 0; k < added.size(); ++k) at.addends[k] += added[k] ? j * step(*added[k], i) : 0;
+          all.push_back(at);
+        }
+      }
+      matrices = std::move(all);
+    }
+    blocks = (rows + kMostRows - 1) / kMostRows;
+    rows_of_block = (rows + blocks - 1) / blocks;
+  }
+
+  int64_t half_rows() const { return (rows_of_block + 1) / 2; }  // of a block, at most
+
+  Shape y_shape;
+  int64_t rows = 0, a_stride = 0, y_stride = 0;
+  std::array<int64_t, 2> addend_strides{};
+  std::vector<Matrices> matrices;
+  int64_t blocks = 1, rows_of_block = 0;
+
+ private:
+  static int64_t step(const StridedOperand& operand, size_t axis) { return operand.dims[axis] == 1 ? 0 : operand.strides[axis]; }
+};
+
+class Strassen : public PreparedKernel {
+ public:
+  Strassen(KernelData& data, const ProductLayout& layout, const StridedProduct& product)
+      : data_(data),
+        code_{layout.code.isa, product_tile(layout.code.isa, layout.columns, 2), layout.code.epilogue},
+        numbers_{code_.tile.rows},
+        plan_(product, code_.epilogue),
+        depth_(layout.depth),
+        columns_(layout.columns),
+        half_(code_.half_depth(depth_)),
+        pairs_((columns_ + 2 * code_.panel_columns() - 1) / (2 * code_.panel_columns())),
+        operand_stride_(row_stride(half_, code_.tile)) {}
+
+  bool pays() const { return is_worthwhile({std::ssize(plan_.matrices) * plan_.rows, depth_, columns_}, code_, pairs_) && plan_.rows >= kFewestRows; }
+
+  // Whether the left panel of a pair is always whole.
+  bool has_two_panels() const { return columns_ > pairs_ * code_.panel_columns(); }
+  // False where there is no code for it, and none can be made, or weights are not finite.
+  bool prepare(const StridedOperand& matrix, StrassenGenerator generate) {
+    return prepare_weights(matrix) && prepare_code(generate);
+  }
+
+  bool has_packed(size_t i) const override { return i == 1; }
+
+  void run(KernelContext& context, State* /*state*/) const override {
+    Tensor& y = context.allocate_output(0, DType::F32, plan_.y_shape);
+    const std::span<float> operands = context.workspace_of<float>(operand_elements());
+    const std::span<float> factors = context.workspace_of<float>(factor_elements());
+    for (const StrassenPlan::Matrices& at : plan_.matrices) {
+      Block block{.a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands.data(), .factors = factors.data()};
+      for (size_t i = 0; i < block.addends.size(); ++i) {
+        if (code_.epilogue.addends[i] != Addend::None) block.addends[i] = context.input(2 + i).data<float>().data() + at.addends[i];
+      }
+      for (int64_t number = 0; number < plan_.blocks; ++number) {
+        block.first = plan_.rows * number / plan_.blocks;
+        block.upper = (plan_.rows * (number + 1) / plan_.blocks - block.first + 1) / 2;
+        block.lower = plan_.rows * (number + 1) / plan_.blocks - block.first - block.upper;
+        run(block);
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kFewestRows = 32;
+
+  // Some rows of one of the matrices.
+  struct Block {
+    const float* a = nullptr;
+    float* y = nullptr;
+    std::array<const float*, 2> addends{};
+    float* operands = nullptr;
+    float* factors = nullptr;  // R of the upper rows and the lower ones, then their inverses
+    int64_t first = 0, upper = 0, lower = 0;
+    bool is_direct = false;
+
+    float* row_factors(bool is_lower) const { return factors + (is_lower ? upper : 0); }
+    float* inverse_factors(bool is_lower) const { return factors + 2 * upper + (is_lower ? upper : 0); }
+  };
+
+  size_t operand_elements() const { return static_cast<size_t>(kStrassenProducts * plan_.half_rows() * operand_stride_); }
+  size_t factor_elements() const { return static_cast<size_t>(4 * plan_.half_rows()); }
+
+  bool prepare_weights(const StridedOperand& matrix) {
+    const std::vector<int64_t> layout{depth_, columns_, code_.panel_columns(), half_, pairs_};
+    const PackedConstant* packed = find_packed(data_, kBalancedWeights);
+    if (!packed) {
+      const Tensor& weights = data_.input(1).constant;
+      if (!weights.raw()) return false;
+      BalancedWeights balanced(weights.data<float>().data(), matrix);
+      if (!balanced.find_factors()) return false;
+      data_.packed.push_back({kBalancedWeights, layout, balanced.panels(2 * pairs_, 2 * half_, code_.panel_columns())});
+      data_.packed.push_back({kStepBalance, layout, balanced.step_factors(2 * half_)});
+      data_.packed.push_back({kColumnBalance, layout, balanced.column_factors(2 * pairs_ * code_.panel_columns())});
+      drop_mapped_pages(weights.raw(), weights.bytes());
+    }
+    for (auto [number, elements] : {std::pair{kBalancedWeights, &weights_}, {kStepBalance, &step_factors_}, {kColumnBalance, &column_factors_}}) {
+      packed = find_packed(data_, number);
+      if (!packed || packed->layout != layout) return false;
+      *elements = packed->elements;
+    }
+    return true;
+  }
+
+  bool prepare_code(StrassenGenerator generate) {
+    const PackedConstant* packed = find_packed(data_, kCode);
+    if (!packed) {
+      if (!generate) return false;
+      std::vector<int> used{numbers_.magnitudes(), numbers_.operands(), numbers_.finish()};
+      for (int rows : rows_of_tiles()) used.insert(used.end(), {numbers_.product(rows), numbers_.product_of_difference(rows)});
+      data_.packed.push_back(TileEntries::packed(kCode, kVersion, used, generate(code_, used)));
+      packed = &data_.packed.back();
+    }
+    if (!TileEntries::isa_of(packed, kVersion)) return false;
+    std::optional<TileEntries> entries = TileEntries::map(*packed, numbers_.count());
+    if (!entries) return false;
+    entries_ = std::move(*entries);
+    data_.workspace_bytes = lines_of(operand_elements()) + lines_of(factor_elements());
+    return std::ranges::all_of(rows_of_tiles(), [&](int rows) { return entries_[numbers_.product(rows)] && entries_[numbers_.product_of_difference(rows)]; });
+  }
+
+  static size_t lines_of(size_t elements) { return (elements * sizeof(float) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes; }
+
+  // Of all blocks.
+  std::vector<int> rows_of_tiles() const {
+    std::vector<int> all;
+    for (int64_t number = 0; number < plan_.blocks; ++number) {
+      const Tiling tiling((plan_.rows * (number + 1) / plan_.blocks - plan_.rows * number / plan_.blocks + 1) / 2, code_.tile);
+      all.push_back(tiling.rows);
+      if (tiling.wide > 0) all.push_back(tiling.rows + 1);
+    }
+    std::ranges::sort(all);
+    all.erase(std::ranges::unique(all).begin(), all.end());
+    return all;
+  }
+
+  void run(Block& block) const {
+    std::atomic<bool> is_bounded = true;
+    constexpr int64_t kWork = 1 << 16;
+    parallel_for(block.upper, grain_of(kWork, 4 * depth_), [&](int64_t begin, int64_t end) {
+      if (!balance(block, begin, end)) is_bounded = false;
+      form_operands(block, begin, end);
+    });
+    block.is_direct = !is_bounded;
+    if (block.is_direct) copy_quarters(block);
+    parallel_for(pairs_, 1, [&](int64_t begin, int64_t end) {
+      Scratch<float> sums(static_cast<size_t>((kStrassenProducts + 1) * block.upper * code_.panel_columns()));
+      Scratch<float> difference(static_cast<size_t>(kMostSteps * code_.panel_columns()));
+      for (int64_t pair = begin; pair < end; ++pair) multiply(block, pair, sums.data(), difference.data());
+    });
+  }
+
+  // The factors of rows [begin, end) of both halves. False where some are infinite or NaN.
+  bool balance(const Block& block, int64_t begin, int64_t end) const {
+    const int64_t lanes = describe(code_.isa).lanes;
+    constexpr int64_t kRowsAtOnce = 16, kMostLanes = 16;
+    std::array<uint32_t, kRowsAtOnce * kMostLanes> magnitudes;
+    bool is_bounded = true;
+    for (const bool is_lower : {false, true}) {
+      const int64_t last = is_lower ? std::min(end, block.lower) : end;
+      for (int64_t row = begin; row < last; row += kRowsAtOnce) {
+        const int64_t count = std::min(kRowsAtOnce, last - row);
+        std::array<int64_t, kMagnitudeArguments> arguments{};
+        arguments[kMagnitudesOf] = address_of(row_of(block, is_lower, row));
+        arguments[kMagnitudeStride] = plan_.a_stride;
+        arguments[kMagnitudeRows] = count;
+        arguments[kMagnitudeColumns] = depth_;
+        arguments[kMagnitudeVectors] = (depth_ + lanes - 1) / lanes;
+        arguments[kMagnitudeSteps] = address_of(step_factors_.raw());
+        arguments[kMagnitudes] = address_of(magnitudes.data());
+        entries_[numbers_.magnitudes()](arguments.data());
+        for (int64_t i = 0; i < count; ++i) {
+          const uint32_t largest = *std::max_element(magnitudes.begin() + i * lanes, magnitudes.begin() + (i + 1) * lanes);
+          is_bounded = is_bounded && !generated::is_unbounded(largest);
+          const int exponent = generated::is_unbounded(largest) ? 0 : exponent_of(largest);
+          block.row_factors(is_lower)[row + i] = largest == 0 ? 0.0f : power_of_two(exponent);
+          block.inverse_factors(is_lower)[row + i] = power_of_two(-exponent);
+        }
+      }
+      if (is_lower && end > block.lower) block.row_factors(true)[block.lower] = block.inverse_factors(true)[block.lower] = 0;  // of a row that is not there
+    }
+    return is_bounded;
+  }
+
+  const float* row_of(const Block& block, bool is_lower, int64_t row) const {
+    return block.a + (block.first + (is_lower ? block.upper : 0) + row) * plan_.a_stride;
+  }
+
+  void form_operands(const Block& block, int64_t begin, int64_t end) const {
+    std::array<int64_t, kStrassenOperandArguments> arguments{};
+    arguments[kUpper] = address_of(row_of(block, false, begin));
+    arguments[kLower] = address_of(row_of(block, true, begin));
+    arguments[kRowStride] = plan_.a_stride;
+    arguments[kRowCount] = std::min(end, block.lower) - begin;
+    arguments[kHalfVectors] = half_ / describe(code_.isa).lanes;
+    arguments[kSecondColumns] = depth_ - half_;
+    arguments[kStepFactors] = address_of(step_factors_.raw());
+    arguments[kUpperFactors] = address_of(block.inverse_factors(false) + begin);
+    arguments[kLowerFactors] = address_of(block.inverse_factors(true) + begin);
+    arguments[kOperands] = address_of(block.operands + begin * operand_stride_);
+    arguments[kOperandStride] = operand_stride_;
+    arguments[kOperandDistance] = block.upper * operand_stride_;
+    entries_[numbers_.operands()](arguments.data());
+    if (end <= block.lower) return;
+    // The last upper row has none below it: itself times 0.
+    const int64_t row = block.lower;
+    arguments[kUpper] = arguments[kLower] = address_of(row_of(block, false, row));
+    arguments[kRowCount] = 1;
+    arguments[kUpperFactors] = address_of(block.inverse_factors(false) + row);
+    arguments[kLowerFactors] = address_of(block.inverse_factors(true) + row);
+    arguments[kOperands] = address_of(block.operands + row * operand_stride_);
+    entries_[numbers_.operands()](arguments.data());
+  }
+
+  // The four quarters of A, balanced, as the first operands.
+  void copy_quarters(const Block& block) const {
+    const float* factors = step_factors_.data<float>().data();
+    parallel_for(block.upper, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        for (const bool is_lower : {false, true}) {
+          const bool is_there = !is_lower || row < block.lower;
+          const float* from = row_of(block, is_lower, row);
+          const float by_row = block.inverse_factors(is_lower)[row];
+          float* to = operand(block, is_lower ? 2 : 0) + row * operand_stride_;
+          for (int64_t k = 0; k < 2 * half_; ++k) {
+            float& place = k < half_ ? to[k] : to[block.upper * operand_stride_ + k - half_];
+            place = is_there && k < depth_ ? from[k] * factors[k] * by_row : 0.0f;
+          }
+        }
+      }
+    });
+  }
+
+  float* operand(const Block& block, int64_t number) const { return block.operands + number * block.upper * operand_stride_; }
+
+  // The panels of a pair. `sums`: of seven products, then zeros.
+  void multiply(const Block& block, int64_t pair, float* sums, float* difference) const {
+    const int64_t width = code_.panel_columns(), of_panel = 2 * half_ * width, size = block.upper * width;
+    const float *left = weights_.data<float>().data() + pair * of_panel, *right = left + pairs_ * of_panel;
+    const Tiling tiling(block.upper, code_.tile);
+    float* const zeros = sums + kStrassenProducts * size;
+    std::fill_n(zeros, size, 0.0f);
+    const bool fetches_ahead = 2 * pairs_ * of_panel * int64_t{sizeof(float)} > second_level_cache() / 2 && pair + 1 < pairs_;
+    const int64_t parts = (half_ + kMostSteps - 1) / kMostSteps;
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t k = half_ * part / parts, steps = half_ * (part + 1) / parts - k;
+      const float *b11 = left + k * width, *b21 = b11 + half_ * width, *b12 = right + k * width, *b22 = b12 + half_ * width;
+      std::array<int64_t, kProductArguments> arguments{};
+      arguments[kSteps] = steps;
+      arguments[kAStride] = operand_stride_;
+      arguments[kIsFirst] = part == 0;
+      // sums[to] += the operand times b, or times b − subtrahend, which becomes `difference`.
+      auto add_product = [&](int64_t to, int64_t number, const float* b, const float* subtrahend, const float* next) {
+        const Fetches fetches = fetches_ahead && next ? Fetches(address_of(next + of_panel), steps, 1, code_.product(false), tiling.count) : Fetches();
+        for (int64_t tile = 0; tile < tiling.count; ++tile) {
+          const int64_t row = tiling.first_row(tile);
+          const int rows = tiling.rows_of(tile);
+          const bool forms = subtrahend && tile == 0;
+          const int at_once = code_.product(forms).panels_at_once(rows);
+          arguments[kA] = address_of(operand(block, number) + row * operand_stride_ + k);
+          arguments[kB] = address_of(subtrahend && !forms ? difference : b);
+          arguments[kSums] = address_of(sums + to * size + row * width);
+          arguments[kSubtrahend] = address_of(subtrahend);
+          arguments[kDifference] = address_of(difference);
+          arguments[kGroups] = 1 / at_once;
+          arguments[kRest] = 1 % at_once;
+          fetches.give(tile, arguments);
+          entries_[forms ? numbers_.product_of_difference(rows) : numbers_.product(rows)](arguments.data());
+        }
+      };
+      if (block.is_direct) {
+        for (int64_t quarter = 0; quarter < 4; ++quarter) {
+          const bool is_lower = quarter >= 2, is_right = quarter % 2 != 0;
+          arguments[kIsFirst] = part == 0;
+          add_product(quarter, is_lower ? 2 : 0, is_right ? b12 : b11, nullptr, nullptr);
+          arguments[kIsFirst] = 0;
+          add_product(quarter, is_lower ? 3 : 1, is_right ? b22 : b21, nullptr, nullptr);
+        }
+        continue;
+      }
+      add_product(0, 0, b11, nullptr, b11);
+      add_product(1, 1, b21, nullptr, b21);
+      add_product(2, 2, b22, nullptr, b22);
+      add_product(4, 4, b12, b11, b12);               // T₁
+      add_product(6, 6, b12, b22, nullptr);           // T₃
+      add_product(5, 5, b11, difference, nullptr);    // T₂
+      add_product(3, 3, b21, difference, nullptr);    // T₄
+    }
+    std::array<const float*, kStrassenProducts> terms;
+    if (!block.is_direct) {
+      for (size_t i = 0; i < terms.size(); ++i) terms[i] = sums + static_cast<int64_t>(i) * size;
+      return finish(block, pair, false, block.lower, block.upper - block.lower, terms);
+    }
+    // Each half as an upper one, of P₂ and P₃ alone.
+    terms.fill(zeros);
+    for (const bool is_lower : {false, true}) {
+      terms[1] = sums + (is_lower ? 2 : 0) * size, terms[2] = terms[1] + size;
+      finish(block, pair, is_lower, 0, is_lower ? block.lower : block.upper, terms);
+    }
+  }
+
+  // Rows of Y, from the sums that they consist of: so many of both halves, then so many of one.
+  void finish(const Block& block, int64_t pair, bool is_lower, int64_t both, int64_t more, const std::array<const float*, kStrassenProducts>& terms) const {
+    const int64_t width = code_.panel_columns(), column = pair * width, to_right = pairs_ * width;
+    const int64_t row = block.first + (is_lower ? block.upper : 0);
+    std::array<int64_t, kFinishArguments> arguments{};
+    for (size_t i = 0; i < terms.size(); ++i) arguments[kFirstSums + i] = address_of(terms[i]);
+    arguments[kLowerRows] = both;
+    arguments[kRowsMore] = more;
+    arguments[kUpperRowFactors] = address_of(block.row_factors(is_lower));
+    arguments[kLowerRowFactors] = address_of(block.row_factors(true));
+    arguments[kLeftFactors] = address_of(column_factors_.data<float>().data() + column);
+    arguments[kRightFactors] = address_of(column_factors_.data<float>().data() + column + to_right);
+    arguments[kFinished] = address_of(block.y + row * plan_.y_stride + column);
+    arguments[kFinishedStride] = plan_.y_stride;
+    arguments[kToLower] = block.upper;
+    arguments[kToRight] = to_right;
+    arguments[kRightColumns] = columns_ - column - to_right;
+    for (size_t i = 0; i < 2; ++i) {
+      if (!block.addends[i]) continue;
+      arguments[kFinishedAddend0 + 2 * i] = address_of(block.addends[i] + row * plan_.addend_strides[i] + column);
+      arguments[kFinishedAddend0Stride + 2 * i] = plan_.addend_strides[i];
+    }
+    entries_[numbers_.finish()](arguments.data());
+  }
+
+  KernelData& data_;
+  StrassenCode code_;
+  StrassenEntries numbers_;
+  StrassenPlan plan_;
+  int64_t depth_, columns_;
+  int64_t half_;   // of the depth, with padding
+  int64_t pairs_;  // of panels
+  int64_t operand_stride_;
+  Tensor weights_, step_factors_, column_factors_;
+  TileEntries entries_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, StrassenGenerator generate) {
+  const auto is_static = [](const InputDescription& input) { return !input.present || input.is_static(); };
+  if (!data.input(1).constant.defined() || data.input(1).dtype != DType::F32 || !std::ranges::all_of(data.inputs, is_static)) return nullptr;
+  if (data.attributes.get_int("direct", 0) != 0) return nullptr;
+  const ProductAttributes attributes(data);
+  const std::optional<ProductLayout> layout = lay_out_product(data, attributes);
+  if (!layout || layout->taps != 1) return nullptr;
+  InputShapes shapes;
+  for (const InputDescription& input : data.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
+  std::optional<StridedProduct> product;
+  if (data.op == kConvolution) {
+    const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, shapes);
+    if (rows && rows->is_pointwise()) product = rows->product(shapes);
+  } else {
+    product = attributes.resolve(shapes);
+  }
+  if (!product || product->a.strides.back() != 1) return nullptr;
+  const StridedOperand matrix = *weights_matrix(data, attributes);
+  if (matrix.strides[0] != 1 && matrix.strides[1] != 1) return nullptr;
+  auto kernel = std::make_unique<Strassen>(data, *layout, *product);
+  if (!kernel->has_two_panels() || (data.implementation.empty() && !kernel->pays())) return nullptr;
+  return kernel->prepare(matrix, generate) ? std::move(kernel) : nullptr;
+}
+
+}  // namespace anfora::kernels::generated

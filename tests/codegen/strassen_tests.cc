@@ -1,0 +1,175 @@
+// Products by Strassen's algorithm, beside the reference and beside f64: what is not of like size must not be lost.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "both_ways.h"
+#include "codegen/strassen.h"
+#include "kernels/generated/strassen.h"
+#include "prepared.h"
+
+namespace anfora::codegen {
+namespace {
+
+using namespace kernels::generated;
+using Dims = std::vector<int64_t>;
+
+// Its error may be four times that of a direct product.
+constexpr float kTolerance = 4e-5f;
+
+TEST(StrassenCode, OperandsAreThoseOfTheEvaluator) {
+  for (Isa isa : isas_here()) {
+    const StrassenCode code{.isa = isa, .tile = product_tiles(isa)[0], .epilogue = {}};
+    const int64_t lanes = kernels::generated::describe(isa).lanes;
+    for (int64_t depth : {2 * lanes, 2 * lanes + 1, 3 * lanes + 2}) {
+      SCOPED_TRACE(fmt::format("{}, depth {}", kernels::generated::describe(isa).name, depth));
+      constexpr int64_t kRows = 3;
+      const int64_t half = code.half_depth(depth), stride = half + 5;
+      const Tensor a = random_tensor({2 * kRows, depth}, 1), steps = random_tensor({2 * half}, 2), rows = random_tensor({2 * kRows}, 3);
+      Tensor operands = random_tensor({kStrassenProducts, kRows, stride}, 4);
+      std::vector<int64_t> arguments(kStrassenOperandArguments);
+      arguments[kUpper] = address(a), arguments[kLower] = address(a) + kRows * depth * int64_t{sizeof(float)};
+      arguments[kRowStride] = depth, arguments[kRowCount] = kRows;
+      arguments[kHalfVectors] = half / lanes, arguments[kSecondColumns] = depth - half;
+      arguments[kStepFactors] = address(steps);
+      arguments[kUpperFactors] = address(rows), arguments[kLowerFactors] = address(rows) + kRows * int64_t{sizeof(float)};
+      arguments[kOperandStride] = stride, arguments[kOperandDistance] = kRows * stride;
+      BothWays both{strassen_function(code, StrassenEntries{code.tile.rows}.operands()), isa, {}};
+      for (const Tensor* tensor : {&a, &steps, &rows}) both.regions.push_back({tensor->data<float>().data(), tensor->size()});
+      both.expect_equal(arguments, kOperands, operands);
+    }
+  }
+}
+
+Tensor widened(const Tensor& tensor) {
+  Tensor wide = Tensor::allocate(DType::F64, tensor.shape());
+  std::ranges::copy(tensor.data<float>(), wide.data<double>().begin());
+  return wide;
+}
+
+// The largest error of an element, relative to the sum of its terms' magnitudes.
+double largest_error(const Tensor& a, const Tensor& b, const Tensor& got) {
+  auto magnitudes = [](const Tensor& tensor) {
+    Tensor wide = widened(tensor);
+    for (double& x : wide.data<double>()) x = std::fabs(x);
+    return wide;
+  };
+  const Tensor exact = run_kernel("MatMul", {}, {widened(a), widened(b)})[0], terms = run_kernel("MatMul", {}, {magnitudes(a), magnitudes(b)})[0];
+  double worst = 0;
+  for (int64_t i = 0; i < exact.size(); ++i) {
+    const double error = std::fabs(static_cast<double>(got.data<float>()[i]) - exact.data<double>()[i]);
+    worst = std::max(worst, error / terms.data<double>()[i]);
+  }
+  return worst;
+}
+
+struct Case {
+  Dims a, b;
+};
+
+class StrassenProducts : public testing::TestWithParam<Case> {};
+
+// Odd sizes, one panel that has no other, several parts of the depth and blocks of rows.
+TEST_P(StrassenProducts, AgreesWithTheReference) {
+  Tensor a = random_tensor(GetParam().a, 1);
+  const Tensor b = random_tensor(GetParam().b, 2);
+  for (float& x : a.data<float>()) x /= std::sqrt(static_cast<float>(GetParam().b[0]));  // so that results are near 1
+  const int64_t columns = b.shape().back();
+  Dims result = GetParam().a;
+  result.back() = columns;
+  const Tensor row = random_tensor({columns}, 3), residual = random_tensor(result, 4), none;
+  const std::vector<std::pair<AttributeSet, std::vector<Tensor>>> forms{{{}, {a, b}},
+                                                                        {{{"alpha", 0.5f}, {"activation", std::string("Gelu")}}, {a, b, row}},
+                                                                        {{{"activation", std::string("Relu")}}, {a, b, none, residual}},
+                                                                        {{}, {a, b, row, residual}}};
+  for (const auto& [attributes, inputs] : forms) {
+    Prepared prepared("LoweredMatMul", attributes, inputs, kStrassen);
+    ASSERT_TRUE(prepared.kernel);
+    const Tensor y = prepared.run(*prepared.kernel);
+    expect_close(y, run_kernel("LoweredMatMul", attributes, inputs)[0], kTolerance);
+    expect_the_same_again(prepared, y);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, StrassenProducts,
+                         testing::Values(Case{{64, 64}, {64, 192}}, Case{{33, 71}, {71, 130}}, Case{{2, 45, 100}, {100, 97}}, Case{{601, 40}, {40, 200}},
+                                         Case{{40, 1700}, {1700, 128}}, Case{{3, 5, 7, 48}, {48, 160}}));
+
+TEST(StrassenProducts, AgreesForWaysThroughMemory) {
+  const Tensor a = random_tensor({3, 50, 40}, 1), transposed = random_tensor({150, 40}, 2), convolved = random_tensor({2, 9, 9, 64}, 3), filters = random_tensor({200, 64, 1, 1}, 4),
+               bias = random_tensor({200}, 5);
+  const AttributeSet by_columns{{"perm_b", Dims{1, 0}}}, pointwise{{"channels_last", int64_t{1}}};
+  for (auto [op, attributes, inputs] : {std::tuple{"LoweredMatMul", by_columns, std::vector{a, transposed}}, {"LoweredConv", pointwise, {convolved, filters, bias}}}) {
+    Prepared prepared(op, attributes, inputs, kStrassen);
+    ASSERT_TRUE(prepared.kernel) << op;
+    const Tensor y = prepared.run(*prepared.kernel);
+    expect_close(y, run_kernel(op, attributes, inputs)[0], kTolerance);
+    expect_the_same_again(prepared, y);
+  }
+}
+
+// Against f64, four times that of the direct product: also where rows, steps and columns differ by many orders of magnitude, which products of
+// sums of them would not bear.
+TEST(StrassenProducts, ErrorIsWithinFourTimesTheDirectOne) {
+  constexpr int64_t kRows = 96, kColumns = 192;
+  for (int scaled = 0; scaled < 8; ++scaled) {
+    const int64_t depth = scaled == 0 ? 1700 : 320;
+    SCOPED_TRACE(scaled);
+    Tensor a = random_tensor({kRows, depth}, 1), b = random_tensor({depth, kColumns}, 2);
+    auto factor = [&](int kind, int64_t i) { return (scaled >> kind & 1) != 0 ? std::pow(10.0f, static_cast<float>(i * 7 % 13 - 6)) : 1.0f; };
+    for (int64_t i = 0; i < a.size(); ++i) a.data<float>()[i] *= factor(0, i / depth) / factor(1, i % depth);
+    for (int64_t i = 0; i < b.size(); ++i) b.data<float>()[i] *= factor(1, i / kColumns) * factor(2, i % kColumns);
+    Prepared strassen("LoweredMatMul", {}, {a, b}, kStrassen), direct("LoweredMatMul", {}, {a, b}, "generated:product");
+    ASSERT_TRUE(strassen.kernel && direct.kernel);
+    EXPECT_LT(largest_error(a, b, strassen.run(*strassen.kernel)), 4 * largest_error(a, b, direct.run(*direct.kernel)));
+  }
+}
+
+TEST(StrassenProducts, RowsAndColumnsOfZerosStayZeros) {
+  Tensor a = random_tensor({70, 64}, 1), b = random_tensor({64, 200}, 2);
+  for (int64_t k = 0; k < 64; ++k) a.data<float>()[3 * 64 + k] = b.data<float>()[k * 200 + 5] = b.data<float>()[10 * 200 + k] = 0;
+  Prepared prepared("LoweredMatMul", {}, {a, b}, kStrassen);
+  ASSERT_TRUE(prepared.kernel);
+  const Tensor y = prepared.run(*prepared.kernel);
+  for (int64_t i = 0; i < 200; ++i) EXPECT_EQ(y.data<float>()[3 * 200 + i], 0);
+  for (int64_t i = 0; i < 70; ++i) EXPECT_EQ(y.data<float>()[i * 200 + 5], 0);
+  expect_close(y, run_kernel("LoweredMatMul", {}, {a, b})[0], kTolerance);
+}
+
+// What is finite by the definition stays finite, whatever its neighbours are.
+TEST(StrassenProducts, InfinityAndNanStayWhereTheyAre) {
+  Tensor a = random_tensor({67, 70}, 1), b = random_tensor({70, 150}, 2);
+  a.data<float>()[5 * 70 + 3] = std::numeric_limits<float>::infinity();
+  a.data<float>()[60 * 70 + 69] = std::numeric_limits<float>::quiet_NaN();
+  Prepared prepared("LoweredMatMul", {}, {a, b}, kStrassen);
+  ASSERT_TRUE(prepared.kernel);
+  const Tensor got = prepared.run(*prepared.kernel), expected = run_kernel("LoweredMatMul", {}, {a, b})[0];
+  expect_the_same_again(prepared, got);
+  for (int64_t i = 0; i < got.size(); ++i) {
+    const float g = got.data<float>()[i], e = expected.data<float>()[i];
+    ASSERT_EQ(std::isfinite(g), std::isfinite(e)) << "element " << i;
+    ASSERT_EQ(std::isnan(g), std::isnan(e)) << "element " << i;
+    if (!std::isfinite(e)) continue;
+    ASSERT_LE(std::fabs(g - e), kTolerance * (1 + std::fabs(e))) << "element " << i;
+  }
+  b.data<float>()[17] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(Prepared("LoweredMatMul", {}, {a, b}, kStrassen).kernel);
+}
+
+TEST(StrassenProducts, AreForWhatPays) {
+  auto implementation = [](const AttributeSet& attributes, const Dims& a, const Dims& b) {
+    const Prepared prepared("LoweredMatMul", attributes, {random_tensor(a, 1), random_tensor(b, 2)});
+    return prepared.data.implementation;
+  };
+  EXPECT_EQ(implementation({}, {128, 768}, {768, 768}), kStrassen);
+  EXPECT_NE(implementation({}, {8, 768}, {768, 768}), kStrassen) << "few rows";
+  EXPECT_NE(implementation({}, {3136, 64}, {64, 64}), kStrassen) << "operands take longer than products";
+  EXPECT_EQ(Prepared("LoweredMatMul", {}, {random_tensor({128, 768}, 1), random_tensor({768, 768}, 2)}, "", true).data.implementation, "generated:product") << "rows of a run";
+  EXPECT_FALSE(Prepared("MatMul", {}, {random_tensor({128, 768}, 1), random_tensor({768, 768}, 2)}, kStrassen).kernel) << "which means the sum";
+}
+
+}  // namespace
+}  // namespace anfora::codegen
