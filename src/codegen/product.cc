@@ -196,9 +196,9 @@ class ProductBuilder {
       const Value column = b_.load({element(), rows_}, b_.offset(a, k), a_stride);
       std::vector<Value> next;
       for (size_t p = 0; p < first.size(); ++p) {
-        const Value at = multiply(k, width);
-        Value row = b_.load(row_type(element()), b_.offset(first[p], at, weight_bytes()), b_.integer(0), kNone, weights_in_memory());
+        Value row = b_.load(row_type(element()), b_.offset(first[p], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());
         if (code_.forms_weights) {
+          const Value at = multiply(k, width);
           row = b_.subtract(row, b_.load(row_type(element()), b_.offset(parameters_[kSubtrahend], at), b_.integer(0)));
           b_.store(b_.offset(parameters_[kDifference], at), b_.integer(0), row);
         }

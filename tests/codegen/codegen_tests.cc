@@ -22,6 +22,7 @@
 #include "codegen/group.h"
 #include "codegen/machine_code.h"
 #include "codegen/product.h"
+#include "codegen/strassen.h"
 
 namespace anfora::codegen {
 namespace {
@@ -182,6 +183,25 @@ std::string depthwise_text(std::istringstream& words) {
   return to_string(function);
 }
 
+// strassen ISA magnitudes|operands|finish|difference [rows=N]
+std::string strassen_text(std::istringstream& words) {
+  std::string isa, kind, word;
+  words >> isa >> kind >> word;
+  StrassenCode code{.isa = isa_named(isa), .epilogue = {.addends = {Addend::Row, Addend::None}, .activation = Activation::Relu}};
+  constexpr int64_t kColumns = 96;
+  code.tile = product_tile(code.isa, kColumns, 2);
+  const StrassenEntries entries{code.tile.rows};
+  const int rows = word.starts_with("rows=") ? std::stoi(word.substr(word.find('=') + 1)) : code.tile.rows;
+  const std::pair<std::string_view, int> kinds[] = {
+      {"magnitudes", entries.magnitudes()}, {"operands", entries.operands()}, {"finish", entries.finish()}, {"difference", entries.product_of_difference(rows)}};
+  const auto found = std::ranges::find(kinds, kind, &std::pair<std::string_view, int>::first);
+  if (found == std::end(kinds)) throw Error(ErrorCode::InvalidArgument, fmt::format("Strassen's algorithm has no '{}'", kind));
+  const Function function = strassen_function(code, found->second);
+  verify(function, kernels::generated::describe(code.isa));
+  compile({&function, 1}, code.isa);
+  return to_string(function);
+}
+
 std::string text_of(const std::string& description) {
   std::istringstream words(description);
   std::string kind;
@@ -189,6 +209,7 @@ std::string text_of(const std::string& description) {
   if (kind == "product") return product_text(words);
   if (kind == "group") return group_text(words);
   if (kind == "depthwise") return depthwise_text(words);
+  if (kind == "strassen") return strassen_text(words);
   if (kind == "attention") return attention_text(words);
   throw Error(ErrorCode::InvalidArgument, fmt::format("no kernel is called '{}'", kind));
 }

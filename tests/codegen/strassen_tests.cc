@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, StrassenProducts,
                                          Case{{40, 1700}, {1700, 128}}, Case{{3, 5, 7, 48}, {48, 160}}));
 
 TEST(StrassenProducts, AgreesForWaysThroughMemory) {
-  const Tensor a = random_tensor({3, 50, 40}, 1), transposed = random_tensor({150, 40}, 2), convolved = random_tensor({2, 9, 9, 64}, 3), filters = random_tensor({200, 64, 1, 1}, 4),
+  const Tensor a = random_tensor({3, 50, 80}, 1), transposed = random_tensor({150, 80}, 2), convolved = random_tensor({2, 9, 9, 64}, 3), filters = random_tensor({200, 64, 1, 1}, 4),
                bias = random_tensor({200}, 5);
   const AttributeSet by_columns{{"perm_b", Dims{1, 0}}}, pointwise{{"channels_last", int64_t{1}}};
   for (auto [op, attributes, inputs] : {std::tuple{"LoweredMatMul", by_columns, std::vector{a, transposed}}, {"LoweredConv", pointwise, {convolved, filters, bias}}}) {
@@ -157,6 +157,20 @@ TEST(StrassenProducts, InfinityAndNanStayWhereTheyAre) {
   }
   b.data<float>()[17] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(Prepared("LoweredMatMul", {}, {a, b}, kStrassen).kernel);
+}
+
+// Few terms are summed exactly or nearly so, and stay so.
+TEST(StrassenProducts, LeaveWeightsOfFewTermsToOthers) {
+  Tensor identity = random_tensor({128, 128}, 1), sparse = random_tensor({128, 128}, 2);
+  for (int64_t i = 0; i < identity.size(); ++i) {
+    identity.data<float>()[i] = i / 128 == i % 128 ? 65504 : 0;
+    if (i % 128 == 3 && i / 128 % 16 != 0) sparse.data<float>()[i] *= 1e-5f;
+  }
+  const Tensor a = random_tensor({128, 128}, 3);
+  const AttributeSet by_columns{{"perm_b", Dims{1, 0}}};
+  EXPECT_FALSE(Prepared("LoweredMatMul", {}, {a, identity}, kStrassen).kernel);
+  EXPECT_FALSE(Prepared("LoweredMatMul", by_columns, {a, identity}, kStrassen).kernel);
+  EXPECT_FALSE(Prepared("LoweredMatMul", {}, {a, sparse}, kStrassen).kernel);
 }
 
 TEST(StrassenProducts, AreForWhatPays) {

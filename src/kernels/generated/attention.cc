@@ -33,6 +33,7 @@ constexpr int64_t kFewRows = 8;       // for which keys are not packed, as measu
 constexpr int64_t kRowsOfStrip = 24;  // a multiple of those of most tiles
 constexpr int64_t kStripsOfUnit = 8;  // that share the packed keys
 constexpr int64_t kBlockKeys = 384;   // at least
+constexpr int64_t kFewKeys = 64;      // of which computing all takes no longer than asking the mask for hidden ones
 
 // The rows that belong to one head of keys, or to one of the queries.
 struct AttentionRows {
@@ -244,7 +245,7 @@ class AttentionKernel : public PreparedKernel {
     Memory(const AttentionKernel& kernel, const Attention& a, int64_t strips)
         : scores(static_cast<size_t>(kRowsOfStrip * kernel.score_stride())),
           panels(static_cast<size_t>(kernel.block_keys() * round_up(a.k.size, kernel.lanes()))),
-          rest_of_keys(static_cast<size_t>(kernel.lanes() * a.k.size)),
+          rest_of_keys(static_cast<size_t>(kernel.lanes() * a.k.size), 0.0f),
           seen(static_cast<size_t>(strips * kRowsOfStrip)),
           largest(static_cast<size_t>(strips * kernel.padded_rows())),
           sums(largest.size()),
@@ -300,10 +301,10 @@ class AttentionKernel : public PreparedKernel {
     // Of the mask, the first element for a row.
     int64_t mask_row(int64_t row) const { return a_.bias.mask_row(b_, first_head_ + row / a_.q.sequence, position(row)); }
 
-    // Few rows read keys and values once: nothing is won by reading them before.
+    // Few rows read keys and values once: nothing is won by reading them before. A mask hides by itself, too, as it is added.
     void find_seen(int64_t count) {
       const Tensor& mask = a_.bias.mask();
-      const bool has_mask = mask.defined(), has_numbers = has_mask && mask.dtype() == DType::F32 && !run_.rows.are_few();
+      const bool has_mask = mask.defined() && a_.k.sequence > kFewKeys, has_numbers = has_mask && mask.dtype() == DType::F32 && !run_.rows.are_few();
       auto of_unit = [&](auto rows) { return decltype(rows){rows.data + first_row_ * rows.row_stride, count, rows.columns, rows.row_stride}; };
       const bool scores_are_small = has_numbers && has_small_scores(of_unit(q_), k_, v_, a_.scale);
       const int64_t last_row = first_row_ + count - 1;
@@ -343,11 +344,8 @@ class AttentionKernel : public PreparedKernel {
       for (int64_t key = 0; key < count; key += lanes) {
         const float* from = k_.data + (block + key) * k_.row_stride;
         int64_t stride = k_.row_stride;
-        if (key + lanes > count) {  // the last ones are repeated up to a whole vector
-          for (int64_t i = 0; i < lanes; ++i) {
-            const float* row = from + std::min(i, count - key - 1) * stride;
-            std::copy_n(row, k_.columns, memory_.rest_of_keys.data() + i * k_.columns);
-          }
+        if (key + lanes > count) {  // what lies behind them makes scores that nobody reads
+          for (int64_t i = 0; i < count - key; ++i) std::copy_n(from + i * stride, k_.columns, memory_.rest_of_keys.data() + i * k_.columns);
           from = memory_.rest_of_keys.data();
           stride = k_.columns;
         }

@@ -18,6 +18,7 @@
 #include <bit>
 #include <cstring>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "kernels/generated/convolution_rows.h"
@@ -89,26 +90,27 @@ class BalancedWeights {
   BalancedWeights(const float* from, const StridedOperand& matrix)
       : from_(from), depth_(matrix.dims[0]), count_(matrix.dims[1]), step_(matrix.strides[0]), column_(matrix.strides[1]) {}
 
-  // False where an element is infinite or NaN.
+  // False where an element is infinite or NaN, or a column consists of few terms, as in a permutation: their sum is exact or nearly so, but
+  // differences of columns would bring the rounding of all others into it.
   bool find_factors() {
     of_steps_.assign(static_cast<size_t>(depth_), 0);
     of_columns_.assign(static_cast<size_t>(count_), 0);
+    std::vector<float> sums(of_columns_.size());  // of magnitudes
     const bool is_by_steps = column_ == 1;
     for (int64_t n = 0; !is_by_steps && n < count_; ++n) raise(from_ + n * column_, 1, of_steps_);
     by_step_.resize(of_steps_.size());
     for (int64_t k = 0; k < depth_; ++k) {
       uint32_t& largest = of_steps_[static_cast<size_t>(k)];
-      if (is_by_steps) largest = largest_of(from_ + k * step_, count_, [](auto values, int64_t) { return values; });
+      if (is_by_steps) largest = largest_of(from_ + k * step_, count_);
       if (is_unbounded(largest)) return false;
       const float by = by_step_[static_cast<size_t>(k)] = power_of_two(-exponent_of_largest(largest));
-      if (is_by_steps) raise(from_ + k * step_, by, of_columns_);
+      if (is_by_steps) raise(from_ + k * step_, by, of_columns_, sums.data());
     }
-    auto scaled = [&](auto values, int64_t k) {
-      auto by = values;
-      std::memcpy(&by, by_step_.data() + k, sizeof(by));
-      return values * by;
-    };
-    for (int64_t n = 0; !is_by_steps && n < count_; ++n) of_columns_[static_cast<size_t>(n)] = largest_of(from_ + n * column_, depth_, scaled);
+    for (size_t n = 0; n < of_columns_.size(); ++n) {
+      if (!is_by_steps) std::tie(of_columns_[n], sums[n]) = largest_and_sum(from_ + static_cast<int64_t>(n) * column_);
+      constexpr float kFewestTerms = 16;
+      if (sums[n] < kFewestTerms * std::bit_cast<float>(of_columns_[n])) return false;
+    }
     return true;
   }
 
@@ -160,34 +162,62 @@ class BalancedWeights {
     using Words = Vector<uint32_t, kLanes>;
     int64_t i = 0;
     for (; i + kLanes <= count; i += kLanes) {
-      Floats values;
-      std::memcpy(&values, x + i, sizeof(values));
-      visit(std::bit_cast<Words>(by(values, i)) & kMagnitudeBits, i);
+      visit(std::bit_cast<Words>(by(loaded<Floats>(x + i), i)) & kMagnitudeBits, i);
     }
     for (; i < count; ++i) visit(Vector<uint32_t, 1>{magnitude_of(by(Vector<float, 1>{x[i]}, i)[0])}, i);
   }
   template <class Words>
   static Words larger(Words a, Words b) { return a < b ? b : a; }
 
-  template <class By>
-  static uint32_t largest_of(const float* x, int64_t count, const By& by) {
+  static uint32_t largest_of(const float* x, int64_t count) {
     Vector<uint32_t, kLanes> largest{};
-    for_each_magnitude(x, count, by, [&](auto magnitudes, int64_t) {
-      if constexpr (sizeof(magnitudes) == sizeof(largest)) largest = larger(largest, magnitudes);
-      else largest[0] = std::max<uint32_t>(largest[0], magnitudes[0]);
+    for_each_magnitude(x, count, [](auto values, int64_t) { return values; }, [&](auto magnitudes, int64_t) { raise(largest, magnitudes); });
+    return largest_lane(largest);
+  }
+  // Of a column, steps balanced.
+  std::pair<uint32_t, float> largest_and_sum(const float* x) const {
+    Vector<uint32_t, kLanes> largest{};
+    Vector<float, kLanes> sums{};
+    auto scaled = [&](auto values, int64_t k) { return values * loaded<decltype(values)>(by_step_.data() + k); };
+    for_each_magnitude(x, depth_, scaled, [&](auto magnitudes, int64_t) {
+      raise(largest, magnitudes);
+      const auto values = std::bit_cast<Vector<float, sizeof(magnitudes) / sizeof(float)>>(magnitudes);
+      if constexpr (sizeof(values) == sizeof(sums)) sums += values;
+      else sums[0] += values[0];
     });
+    float sum = 0;
+    for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+    return {largest_lane(largest), sum};
+  }
+  // Of each of some that lie side by side; `sums`: of magnitudes, or null.
+  static void raise(const float* x, float by, std::vector<uint32_t>& largest, float* sums = nullptr) {
+    uint32_t* const to = largest.data();
+    for_each_magnitude(x, std::ssize(largest), [by](auto values, int64_t) { return values * by; }, [=](auto magnitudes, int64_t i) {
+      store(to + i, larger(loaded<decltype(magnitudes)>(to + i), magnitudes));
+      using Floats = Vector<float, sizeof(magnitudes) / sizeof(float)>;
+      if (sums) store(sums + i, loaded<Floats>(sums + i) + std::bit_cast<Floats>(magnitudes));
+    });
+  }
+
+  template <class V>
+  static V loaded(const void* from) {
+    V values;
+    std::memcpy(&values, from, sizeof(values));
+    return values;
+  }
+  template <class V>
+  static void store(void* to, V values) {
+    std::memcpy(to, &values, sizeof(values));
+  }
+  template <class Words>
+  static void raise(Vector<uint32_t, kLanes>& largest, Words magnitudes) {
+    if constexpr (sizeof(magnitudes) == sizeof(largest)) largest = larger(largest, magnitudes);
+    else largest[0] = std::max<uint32_t>(largest[0], magnitudes[0]);
+  }
+  static uint32_t largest_lane(Vector<uint32_t, kLanes> largest) {
     uint32_t all = 0;
     for (int lane = 0; lane < kLanes; ++lane) all = std::max<uint32_t>(all, largest[lane]);
     return all;
-  }
-  static void raise(const float* x, float by, std::vector<uint32_t>& largest) {
-    uint32_t* const to = largest.data();
-    for_each_magnitude(x, std::ssize(largest), [by](auto values, int64_t) { return values * by; }, [to](auto magnitudes, int64_t i) {
-      auto before = magnitudes;
-      std::memcpy(&before, to + i, sizeof(before));
-      before = larger(before, magnitudes);
-      std::memcpy(to + i, &before, sizeof(before));
-    });
   }
 
   void pack_square(int64_t k, int64_t steps, int64_t first, int64_t columns, int64_t width, const float* by_column, float* to) const {
