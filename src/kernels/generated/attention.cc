@@ -437,7 +437,8 @@ class AttentionKernel : public PreparedKernel {
         }
         arguments[P::kMaxima] = address_of(memory_.maxima.data() + i * lanes);
         kernel_.bias_(arguments.data());
-        for (int64_t k = i; k < i + count; ++k) {
+        // Up to a whole vector of all keys, the code does that.
+        for (int64_t k = i; k < i + count && (first > begin || last < end); ++k) {
           std::fill(scores_at(k, begin - block), scores_at(k, first - block), kHidden);
           std::fill(scores_at(k, last - block), scores_at(k, padded_end - block), kHidden);
         }
