@@ -120,7 +120,7 @@ const kernels::PreparedRegistry& generating_kernels() {
     kernels::PreparedRegistry all;
     for (std::string_view name : kernels::generated::kStrassenOperators) {
       all.add(name, kernels::generated::kStrassen, [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
-        return can_compile() ? kernels::generated::prepare_strassen(data, strassen_code) : nullptr;
+        return can_compile() ? kernels::generated::prepare_strassen(data, {strassen_code, product_code}) : nullptr;
       });
     }
     for (std::string_view name : kernels::generated::kProducts) {

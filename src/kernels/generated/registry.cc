@@ -14,7 +14,7 @@ const PreparedRegistry& generated_kernels() {
   static const PreparedRegistry registry = [] {
     PreparedRegistry all;
     for (std::string_view name : kStrassenOperators)
-      all.add(name, kStrassen, [](KernelData& data) { return prepare_strassen(data, nullptr); });
+      all.add(name, kStrassen, [](KernelData& data) { return prepare_strassen(data, {}); });
     for (std::string_view name : kProducts)
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
     for (std::string_view name : {kExpansionDepthwise, kConvolution})

@@ -8,6 +8,8 @@
 //     block of rows  ┌ Y₁₁ ┬ Y₁₂ ┐
 //     in two halves  └ Y₂₁ ┴ Y₂₂ ┘
 //
+// Where only a run knows the rows, the direct product (product.h) computes few of them, by the same panels: so weights that need balancing are left to it alone.
+//
 // Every element is computed in the same way whatever the thread. Rows that are infinite or NaN would spoil others: a block that has some is computed by
 // eight products of the same panels.
 #include "kernels/generated/strassen.h"
@@ -16,6 +18,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <tuple>
@@ -23,6 +26,7 @@
 
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/fetches.h"
+#include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/tile_entries.h"
 #include "kernels/reference/vectorize.h"
@@ -44,8 +48,8 @@ namespace {
 // Of the layout of code; another generator's is not taken.
 constexpr int64_t kVersion = 1;
 
-// Constants of a kernel's data beside the code, which has the number of other products' as it says the instruction set.
-enum PackedStrassen : uint8_t { kBalancedWeights = kWeights, kStepBalance = kColumnData, kColumnBalance = kWeightScales };
+// Constants of a kernel's data. The code has the number of other products', as it says the instruction set, unless there is code of a direct product.
+enum PackedStrassen : uint8_t { kBalancedWeights = kWeights, kStepBalance = kColumnData, kColumnBalance = kWeightScales, kStrassenCode = kWeightZeros + 1 };
 
 // Most steps of the depth that are a part.
 constexpr int64_t kMostSteps = 768;
@@ -114,22 +118,34 @@ class BalancedWeights {
     return true;
   }
 
+  // What is added lies half of the steps or columns apart: only those need be of like size.
+  void balance(int64_t half_steps, int64_t half_columns) {
+    exponents_of_steps_ = relative_exponents(of_steps_, half_steps);
+    exponents_of_columns_ = relative_exponents(of_columns_, half_columns);
+  }
+  // Whether the panels are the weights as they are.
+  bool is_balanced() const {
+    auto is_zero = [](int exponent) { return exponent == 0; };
+    return std::ranges::all_of(exponents_of_steps_, is_zero) && std::ranges::all_of(exponents_of_columns_, is_zero);
+  }
+
   // D, of whole vectors; and C, of whole pairs of panels.
   Tensor step_factors(int64_t size) const {
     Tensor factors = zeros(Shape{size});
-    std::ranges::transform(of_steps_, factors.data<float>().begin(), [](uint32_t largest) { return power_of_two(exponent_of_largest(largest)); });
+    std::ranges::transform(exponents_of_steps_, factors.data<float>().begin(), power_of_two);
     return factors;
   }
   Tensor column_factors(int64_t size) const {
     Tensor factors = zeros(Shape{size});
-    std::ranges::transform(of_columns_, factors.data<float>().begin(), [](uint32_t largest) { return largest == 0 ? 0.0f : power_of_two(exponent_of(largest)); });
+    for (size_t n = 0; n < of_columns_.size(); ++n) factors.data<float>()[n] = of_columns_[n] == 0 ? 0.0f : power_of_two(exponents_of_columns_[n]);
     return factors;
   }
 
   Tensor panels(int64_t count, int64_t steps, int64_t width) const {
     Tensor panels = Tensor::allocate(DType::F32, Shape{count, steps, width});
-    std::vector<float> by_column(static_cast<size_t>(count_));
-    std::ranges::transform(of_columns_, by_column.begin(), [](uint32_t largest) { return power_of_two(-exponent_of_largest(largest)); });
+    std::vector<float> by_step(static_cast<size_t>(depth_)), by_column(static_cast<size_t>(count_));
+    std::ranges::transform(exponents_of_steps_, by_step.begin(), [](int exponent) { return power_of_two(-exponent); });
+    std::ranges::transform(exponents_of_columns_, by_column.begin(), [](int exponent) { return power_of_two(-exponent); });
     float* to = panels.data<float>().data();
     parallel_for(count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t panel = begin; panel < end; ++panel) {
@@ -139,7 +155,7 @@ class BalancedWeights {
           float* square = to + (panel * steps + k) * width;
           const int64_t present = std::clamp<int64_t>(depth_ - k, 0, kLineElements);
           if (columns < width || present < kLineElements) std::fill_n(square, std::min(kLineElements, steps - k) * width, 0.0f);
-          pack_square(k, present, first, columns, width, by_column.data() + first, square);
+          pack_square(k, present, first, columns, width, by_step.data() + k, by_column.data() + first, square);
         }
       }
     });
@@ -147,6 +163,17 @@ class BalancedWeights {
   }
 
  private:
+  // Of each that has one half of all before it: what it is larger by, if it is by much.
+  static std::vector<int> relative_exponents(const std::vector<uint32_t>& largest, int64_t half) {
+    constexpr int kOfLikeSize = 1;
+    std::vector<int> exponents(largest.size(), 0);
+    for (int64_t i = half; i < std::ssize(largest); ++i) {
+      const uint32_t own = largest[static_cast<size_t>(i)], other = largest[static_cast<size_t>(i - half)];
+      const int exponent = own == 0 || other == 0 ? 0 : exponent_of(own) - exponent_of(other);
+      if (std::abs(exponent) > kOfLikeSize) exponents[static_cast<size_t>(i)] = exponent;
+    }
+    return exponents;
+  }
   static int exponent_of_largest(uint32_t largest) { return largest == 0 ? 0 : exponent_of(largest); }
   static Tensor zeros(Shape shape) {
     Tensor tensor = Tensor::allocate(DType::F32, std::move(shape));
@@ -220,9 +247,8 @@ class BalancedWeights {
     return all;
   }
 
-  void pack_square(int64_t k, int64_t steps, int64_t first, int64_t columns, int64_t width, const float* by_column, float* to) const {
+  void pack_square(int64_t k, int64_t steps, int64_t first, int64_t columns, int64_t width, const float* by_step, const float* by_column, float* to) const {
     const float* const from = from_ + k * step_ + first * column_;
-    const float* const by_step = by_step_.data() + k;
     if (column_ == 1) {
       for (int64_t i = 0; i < steps; ++i) {
         for (int64_t n = 0; n < columns; ++n) to[i * width + n] = from[i * step_ + n] * by_step[i] * by_column[n];
@@ -237,7 +263,8 @@ class BalancedWeights {
   const float* from_;
   int64_t depth_, count_, step_, column_;
   std::vector<uint32_t> of_steps_, of_columns_;  // the largest magnitudes; of columns, with steps balanced
-  std::vector<float> by_step_;                   // D⁻¹
+  std::vector<float> by_step_;
+  std::vector<int> exponents_of_steps_, exponents_of_columns_;
 };
 
 // What is known when shapes are.
@@ -248,7 +275,7 @@ struct StrassenPlan {
     std::array<int64_t, 2> addends{};
   };
 
-  StrassenPlan(const StridedProduct& product, const Epilogue& epilogue) : y_shape(product.y_shape), rows(product.y.dims[product.y.rank() - 2]) {
+  StrassenPlan(InputShapes of, const StridedProduct& product, const Epilogue& epilogue) : shapes(std::move(of)), y_shape(product.y_shape), rows(product.y.dims[product.y.rank() - 2]) {
     const size_t axis = product.y.rank() - 2;
     a_stride = product.a.strides[axis];
     y_stride = product.y.strides[axis];
@@ -278,7 +305,9 @@ struct StrassenPlan {
   }
 
   int64_t half_rows() const { return (rows_of_block + 1) / 2; }  // of a block, at most
+  int64_t first_row(int64_t block) const { return rows * block / blocks; }
 
+  InputShapes shapes;
   Shape y_shape;
   int64_t rows = 0, a_stride = 0, y_stride = 0;
   std::array<int64_t, 2> addend_strides{};
@@ -291,51 +320,84 @@ struct StrassenPlan {
 
 class Strassen : public PreparedKernel {
  public:
-  Strassen(KernelData& data, const ProductLayout& layout, const StridedProduct& product)
+  // Without a plan, rows are those of a run.
+  Strassen(KernelData& data, const ProductLayout& layout, std::optional<StrassenPlan> plan)
       : data_(data),
-        code_{layout.code.isa, product_tile(layout.code.isa, layout.columns, 2), layout.code.epilogue},
+        attributes_(data),
+        code_{layout.code.isa, plan ? product_tile(layout.code.isa, layout.columns, 2) : layout.code.tile, layout.code.epilogue},
         numbers_{code_.tile.rows},
-        plan_(product, code_.epilogue),
+        plan_(std::move(plan)),
         depth_(layout.depth),
         columns_(layout.columns),
         half_(code_.half_depth(depth_)),
         pairs_((columns_ + 2 * code_.panel_columns() - 1) / (2 * code_.panel_columns())),
         operand_stride_(row_stride(half_, code_.tile)) {}
 
-  bool pays() const { return is_worthwhile({std::ssize(plan_.matrices) * plan_.rows, depth_, columns_}, code_, pairs_) && plan_.rows >= kFewestRows; }
+  // Whether it would for that number of rows.
+  bool pays(int64_t rows) const { return rows >= kFewestRows && is_worthwhile({rows, depth_, columns_}, code_, pairs_); }
 
-  // Whether the left panel of a pair is always whole.
-  bool has_two_panels() const { return columns_ > pairs_ * code_.panel_columns(); }
-  // False where there is no code for it, and none can be made, or weights are not finite.
-  bool prepare(const StridedOperand& matrix, StrassenGenerator generate) {
-    return prepare_weights(matrix) && prepare_code(generate);
+  // Whether the left panel of a pair is always whole; and for rows of a run, whether the direct product has the same panels.
+  bool is_applicable() const {
+    const bool is_whole = depth_ == 2 * half_ && columns_ > (2 * pairs_ - 1) * code_.panel_columns();
+    return columns_ > pairs_ * code_.panel_columns() && (plan_ || is_whole);
+  }
+  // False where there is no code for it, and none can be made, or weights are not such as it takes.
+  bool prepare(const StridedOperand& matrix, const StrassenGenerators& generators) {
+    return prepare_weights(matrix, generators.product) && prepare_code(generators.strassen);
   }
 
   bool has_packed(size_t i) const override { return i == 1; }
+  std::unique_ptr<State> make_state() const override {
+    auto plans = std::make_unique<Plans>();
+    if (direct_) plans->direct = direct_->make_state();
+    return plans;
+  }
 
-  void run(KernelContext& context, State* /*state*/) const override {
-    Tensor& y = context.allocate_output(0, DType::F32, plan_.y_shape);
-    const std::span<float> operands = context.workspace_of<float>(operand_elements());
-    const std::span<float> factors = context.workspace_of<float>(factor_elements());
-    for (const StrassenPlan::Matrices& at : plan_.matrices) {
-      Block block{.a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands.data(), .factors = factors.data()};
-      for (size_t i = 0; i < block.addends.size(); ++i) {
-        if (code_.epilogue.addends[i] != Addend::None) block.addends[i] = context.input(2 + i).data<float>().data() + at.addends[i];
-      }
-      for (int64_t number = 0; number < plan_.blocks; ++number) {
-        block.first = plan_.rows * number / plan_.blocks;
-        block.upper = (plan_.rows * (number + 1) / plan_.blocks - block.first + 1) / 2;
-        block.lower = plan_.rows * (number + 1) / plan_.blocks - block.first - block.upper;
-        run(block);
-      }
-    }
+  void run(KernelContext& context, State* state) const override {
+    if (plan_) return run(context, *plan_);
+    Plans& plans = static_cast<Plans&>(*state);
+    const StrassenPlan* plan = find_plan(context, plans);
+    plan && pays(plan->rows) ? run(context, *plan) : direct_->run(context, plans.direct.get());
   }
 
  private:
   static constexpr int64_t kFewestRows = 32;
 
+  struct Plans : State {
+    PlanCache<StrassenPlan> plans;
+    std::unique_ptr<State> direct;
+  };
+
+  const StrassenPlan* find_plan(const KernelContext& context, Plans& state) const {
+    if (const StrassenPlan* known = state.plans.find(context)) return known;
+    InputShapes shapes = input_shapes(context);
+    const std::optional<StridedProduct> product = attributes_.resolve(shapes);
+    const bool fits = product && product->a.strides.back() == 1 && product->b.dims[product->b.rank() - 2] == depth_ && product->b.dims.back() == columns_;
+    return fits ? &state.plans.add(StrassenPlan(std::move(shapes), *product, code_.epilogue)) : nullptr;
+  }
+
+  void run(KernelContext& context, const StrassenPlan& plan) const {
+    Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
+    const std::span<float> operands = context.workspace_of<float>(operand_elements(plan));
+    const std::span<float> factors = context.workspace_of<float>(factor_elements(plan));
+    for (const StrassenPlan::Matrices& at : plan.matrices) {
+      Block block{.plan = plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands.data(), .factors = factors.data()};
+      for (size_t i = 0; i < block.addends.size(); ++i) {
+        if (code_.epilogue.addends[i] != Addend::None) block.addends[i] = context.input(2 + i).data<float>().data() + at.addends[i];
+      }
+      for (int64_t number = 0; number < plan.blocks; ++number) {
+        block.first = plan.first_row(number);
+        const int64_t rows = plan.first_row(number + 1) - block.first;
+        block.upper = (rows + 1) / 2;
+        block.lower = rows - block.upper;
+        run(block);
+      }
+    }
+  }
+
   // Some rows of one of the matrices.
   struct Block {
+    const StrassenPlan& plan;
     const float* a = nullptr;
     float* y = nullptr;
     std::array<const float*, 2> addends{};
@@ -348,54 +410,61 @@ class Strassen : public PreparedKernel {
     float* inverse_factors(bool is_lower) const { return factors + 2 * upper + (is_lower ? upper : 0); }
   };
 
-  size_t operand_elements() const { return static_cast<size_t>(kStrassenProducts * plan_.half_rows() * operand_stride_); }
-  size_t factor_elements() const { return static_cast<size_t>(4 * plan_.half_rows()); }
+  size_t operand_elements(const StrassenPlan& plan) const { return static_cast<size_t>(kStrassenProducts * plan.half_rows() * operand_stride_); }
+  size_t factor_elements(const StrassenPlan& plan) const { return static_cast<size_t>(4 * plan.half_rows()); }
 
-  bool prepare_weights(const StridedOperand& matrix) {
+  bool prepare_weights(const StridedOperand& matrix, ProductGenerator generate) {
     const std::vector<int64_t> layout{depth_, columns_, code_.panel_columns(), half_, pairs_};
-    const PackedConstant* packed = find_packed(data_, kBalancedWeights);
+    const PackedConstant* packed = find_packed(data_, kStepBalance);
     if (!packed) {
       const Tensor& weights = data_.input(1).constant;
       if (!weights.raw()) return false;
       BalancedWeights balanced(weights.data<float>().data(), matrix);
       if (!balanced.find_factors()) return false;
-      data_.packed.push_back({kBalancedWeights, layout, balanced.panels(2 * pairs_, 2 * half_, code_.panel_columns())});
+      balanced.balance(half_, pairs_ * code_.panel_columns());
+      if (!plan_ && !balanced.is_balanced()) return false;
+      if (plan_) data_.packed.push_back({kBalancedWeights, layout, balanced.panels(2 * pairs_, 2 * half_, code_.panel_columns())});
       data_.packed.push_back({kStepBalance, layout, balanced.step_factors(2 * half_)});
       data_.packed.push_back({kColumnBalance, layout, balanced.column_factors(2 * pairs_ * code_.panel_columns())});
-      drop_mapped_pages(weights.raw(), weights.bytes());
+      if (plan_) drop_mapped_pages(weights.raw(), weights.bytes());
     }
+    if (!plan_) direct_ = prepare_product(data_, generate);
+    if (!plan_ && !direct_) return false;
     for (auto [number, elements] : {std::pair{kBalancedWeights, &weights_}, {kStepBalance, &step_factors_}, {kColumnBalance, &column_factors_}}) {
       packed = find_packed(data_, number);
-      if (!packed || packed->layout != layout) return false;
+      const bool is_of_direct = direct_ && number == kBalancedWeights;  // which has taken it
+      if (!packed || (packed->layout != layout && !is_of_direct)) return false;
       *elements = packed->elements;
     }
     return true;
   }
 
   bool prepare_code(StrassenGenerator generate) {
-    const PackedConstant* packed = find_packed(data_, kCode);
+    const uint8_t number = direct_ ? uint8_t{kStrassenCode} : uint8_t{kCode};
+    const PackedConstant* packed = find_packed(data_, number);
     if (!packed) {
       if (!generate) return false;
       std::vector<int> used{numbers_.magnitudes(), numbers_.operands(), numbers_.finish()};
       for (int rows : rows_of_tiles()) used.insert(used.end(), {numbers_.product(rows), numbers_.product_of_difference(rows)});
-      data_.packed.push_back(TileEntries::packed(kCode, kVersion, used, generate(code_, used)));
+      data_.packed.push_back(TileEntries::packed(number, kVersion, used, generate(code_, used)));
       packed = &data_.packed.back();
     }
     if (!TileEntries::isa_of(packed, kVersion)) return false;
     std::optional<TileEntries> entries = TileEntries::map(*packed, numbers_.count());
     if (!entries) return false;
     entries_ = std::move(*entries);
-    data_.workspace_bytes = lines_of(operand_elements()) + lines_of(factor_elements());
+    if (plan_) data_.workspace_bytes = lines_of(operand_elements(*plan_)) + lines_of(factor_elements(*plan_));
     return std::ranges::all_of(rows_of_tiles(), [&](int rows) { return entries_[numbers_.product(rows)] && entries_[numbers_.product_of_difference(rows)]; });
   }
 
   static size_t lines_of(size_t elements) { return (elements * sizeof(float) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes; }
 
-  // Of all blocks.
+  // Of all blocks; of a half that has more rows than a tile, a tile has half of the largest or more.
   std::vector<int> rows_of_tiles() const {
     std::vector<int> all;
-    for (int64_t number = 0; number < plan_.blocks; ++number) {
-      const Tiling tiling((plan_.rows * (number + 1) / plan_.blocks - plan_.rows * number / plan_.blocks + 1) / 2, code_.tile);
+    for (int rows = (code_.tile.rows + 1) / 2; !plan_ && rows <= code_.tile.rows; ++rows) all.push_back(rows);
+    for (int64_t number = 0; plan_ && number < plan_->blocks; ++number) {
+      const Tiling tiling((plan_->first_row(number + 1) - plan_->first_row(number) + 1) / 2, code_.tile);
       all.push_back(tiling.rows);
       if (tiling.wide > 0) all.push_back(tiling.rows + 1);
     }
@@ -432,7 +501,7 @@ class Strassen : public PreparedKernel {
         const int64_t count = std::min(kRowsAtOnce, last - row);
         std::array<int64_t, kMagnitudeArguments> arguments{};
         arguments[kMagnitudesOf] = address_of(row_of(block, is_lower, row));
-        arguments[kMagnitudeStride] = plan_.a_stride;
+        arguments[kMagnitudeStride] = block.plan.a_stride;
         arguments[kMagnitudeRows] = count;
         arguments[kMagnitudeColumns] = depth_;
         arguments[kMagnitudeVectors] = (depth_ + lanes - 1) / lanes;
@@ -453,14 +522,14 @@ class Strassen : public PreparedKernel {
   }
 
   const float* row_of(const Block& block, bool is_lower, int64_t row) const {
-    return block.a + (block.first + (is_lower ? block.upper : 0) + row) * plan_.a_stride;
+    return block.a + (block.first + (is_lower ? block.upper : 0) + row) * block.plan.a_stride;
   }
 
   void form_operands(const Block& block, int64_t begin, int64_t end) const {
     std::array<int64_t, kStrassenOperandArguments> arguments{};
     arguments[kUpper] = address_of(row_of(block, false, begin));
     arguments[kLower] = address_of(row_of(block, true, begin));
-    arguments[kRowStride] = plan_.a_stride;
+    arguments[kRowStride] = block.plan.a_stride;
     arguments[kRowCount] = std::min(end, block.lower) - begin;
     arguments[kHalfVectors] = half_ / describe(code_.isa).lanes;
     arguments[kSecondColumns] = depth_ - half_;
@@ -581,23 +650,25 @@ class Strassen : public PreparedKernel {
     arguments[kLowerRowFactors] = address_of(block.row_factors(true));
     arguments[kLeftFactors] = address_of(column_factors_.data<float>().data() + column);
     arguments[kRightFactors] = address_of(column_factors_.data<float>().data() + column + to_right);
-    arguments[kFinished] = address_of(block.y + row * plan_.y_stride + column);
-    arguments[kFinishedStride] = plan_.y_stride;
+    arguments[kFinished] = address_of(block.y + row * block.plan.y_stride + column);
+    arguments[kFinishedStride] = block.plan.y_stride;
     arguments[kToLower] = block.upper;
     arguments[kToRight] = to_right;
     arguments[kRightColumns] = columns_ - column - to_right;
     for (size_t i = 0; i < 2; ++i) {
       if (!block.addends[i]) continue;
-      arguments[kFinishedAddend0 + 2 * i] = address_of(block.addends[i] + row * plan_.addend_strides[i] + column);
-      arguments[kFinishedAddend0Stride + 2 * i] = plan_.addend_strides[i];
+      arguments[kFinishedAddend0 + 2 * i] = address_of(block.addends[i] + row * block.plan.addend_strides[i] + column);
+      arguments[kFinishedAddend0Stride + 2 * i] = block.plan.addend_strides[i];
     }
     entries_[numbers_.finish()](arguments.data());
   }
 
   KernelData& data_;
+  ProductAttributes attributes_;
   StrassenCode code_;
   StrassenEntries numbers_;
-  StrassenPlan plan_;
+  std::optional<StrassenPlan> plan_;
+  std::unique_ptr<PreparedKernel> direct_;  // for few rows of a run
   int64_t depth_, columns_;
   int64_t half_;   // of the depth, with padding
   int64_t pairs_;  // of panels
@@ -608,28 +679,34 @@ class Strassen : public PreparedKernel {
 
 }  // namespace
 
-std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, StrassenGenerator generate) {
-  const auto is_static = [](const InputDescription& input) { return !input.present || input.is_static(); };
-  if (!data.input(1).constant.defined() || data.input(1).dtype != DType::F32 || !std::ranges::all_of(data.inputs, is_static)) return nullptr;
-  if (data.attributes.get_int("direct", 0) != 0) return nullptr;
+std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const StrassenGenerators& generators) {
+  if (!data.input(1).constant.defined() || data.input(1).dtype != DType::F32 || data.attributes.get_int("direct", 0) != 0) return nullptr;
   const ProductAttributes attributes(data);
   const std::optional<ProductLayout> layout = lay_out_product(data, attributes);
   if (!layout || layout->taps != 1) return nullptr;
-  InputShapes shapes;
-  for (const InputDescription& input : data.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
-  std::optional<StridedProduct> product;
-  if (data.op == kConvolution) {
-    const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, shapes);
-    if (rows && rows->is_pointwise()) product = rows->product(shapes);
-  } else {
-    product = attributes.resolve(shapes);
-  }
-  if (!product || product->a.strides.back() != 1) return nullptr;
   const StridedOperand matrix = *weights_matrix(data, attributes);
   if (matrix.strides[0] != 1 && matrix.strides[1] != 1) return nullptr;
-  auto kernel = std::make_unique<Strassen>(data, *layout, *product);
-  if (!kernel->has_two_panels() || (data.implementation.empty() && !kernel->pays())) return nullptr;
-  return kernel->prepare(matrix, generate) ? std::move(kernel) : nullptr;
+  std::optional<StrassenPlan> plan;
+  if (std::ranges::all_of(data.inputs, [](const InputDescription& input) { return !input.present || input.is_static(); })) {
+    InputShapes shapes;
+    for (const InputDescription& input : data.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
+    std::optional<StridedProduct> product;
+    if (data.op == kConvolution) {
+      const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, shapes);
+      if (rows && rows->is_pointwise()) product = rows->product(shapes);
+    } else {
+      product = attributes.resolve(shapes);
+    }
+    if (!product || product->a.strides.back() != 1) return nullptr;
+    plan.emplace(std::move(shapes), *product, layout->code.epilogue);
+  } else if (data.op == kConvolution) {
+    return nullptr;
+  }
+  constexpr int64_t kRowsOfRun = 128;  // that are thought of where rows are not known
+  const int64_t rows = plan ? plan->rows : kRowsOfRun;
+  auto kernel = std::make_unique<Strassen>(data, *layout, std::move(plan));
+  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows))) return nullptr;
+  return kernel->prepare(matrix, generators) ? std::move(kernel) : nullptr;
 }
 
 }  // namespace anfora::kernels::generated

@@ -12,7 +12,11 @@
 // What is added must be of like size, or the small drowns in the rounding of the large (Ballard, Benson, Druinsky, Lipshitz and Schwartz,
 // "Improving the numerical stability of fast matrix multiplication", 2016). So operands are balanced by powers of two, which round nothing:
 //
-//     Y = R · (R⁻¹ A D) (D⁻¹ B C⁻¹) · C        R: a row of A has its largest element in [1, 2); D: so has a step of B; C: a column then
+//     Y = R · (R⁻¹ A D) (D⁻¹ B C⁻¹) · C
+//
+//     R   a row of A has its largest element in [1, 2)
+//     D   a step of the second half is as large in B as the one of the first half that it is added to, unless it is so within a factor of two or so
+//     C   a column likewise
 //
 // D and C are known with the weights, R is found when A is read. A row or column of zeros has a factor of 0, and so a result of 0.
 #pragma once
