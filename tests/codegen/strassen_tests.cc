@@ -207,6 +207,7 @@ TEST(StrassenProducts, AreForWhatPays) {
   EXPECT_EQ(implementation({}, {128, 768}, {768, 768}), kStrassen);
   EXPECT_NE(implementation({}, {8, 768}, {768, 768}), kStrassen) << "few rows";
   EXPECT_NE(implementation({}, {3136, 64}, {64, 64}), kStrassen) << "operands take longer than products";
+  EXPECT_FALSE(Prepared("LoweredMatMul", {}, {random_tensor({128, 3}, 1), random_tensor({3, 768}, 2)}, kStrassen).kernel) << "no half";
   EXPECT_FALSE(Prepared("MatMul", {}, {random_tensor({128, 768}, 1), random_tensor({768, 768}, 2)}, kStrassen).kernel) << "which means the sum";
 }
 

@@ -74,8 +74,8 @@ struct Sizes {
 };
 
 // Whether it pays. In multiply-adds of vectors, as measured with AVX-512 and AVX2: beside the seven products what forming the operands takes for each vector of A,
-// forming panels for each of a quarter of B and a block, and the sums for each vector of Y.
-bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs) {
+// forming panels for each of a quarter of B and a block, and the sums for each vector of Y. Threads share the pairs.
+bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs, int64_t threads) {
   const bool is_wide = describe(code.isa).lanes >= 16;
   const double of_operand = is_wide ? 12 : 20, of_panel = is_wide ? 1.5 : 3, of_result = is_wide ? 12 : 20;
   constexpr double kGain = 0.98;
@@ -83,7 +83,7 @@ bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs) {
              columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>((of.rows + kMostRows - 1) / kMostRows);
   const double seven = 7 * rows * half * columns + 4 * (of_operand * rows * half / lanes + of_panel * blocks * half * columns + of_result * rows * columns);
   const double direct = static_cast<double>(of.rows) * static_cast<double>(of.depth) * static_cast<double>(of.columns) / lanes;
-  const int64_t threads = thread_count(), turns = (pairs + threads - 1) / threads;
+  const int64_t turns = (pairs + threads - 1) / threads;
   return seven * static_cast<double>(turns * threads) < kGain * direct * static_cast<double>(pairs);
 }
 
@@ -325,6 +325,7 @@ class Strassen : public PreparedKernel {
       : data_(data),
         attributes_(data),
         code_{layout.code.isa, plan ? product_tile(layout.code.isa, layout.columns, 2) : layout.code.tile, layout.code.epilogue},
+        product_(code_.product(false)),
         numbers_{code_.tile.rows},
         plan_(std::move(plan)),
         depth_(layout.depth),
@@ -333,13 +334,15 @@ class Strassen : public PreparedKernel {
         pairs_((columns_ + 2 * code_.panel_columns() - 1) / (2 * code_.panel_columns())),
         operand_stride_(row_stride(half_, code_.tile)) {}
 
-  // Whether it would for that number of rows.
-  bool pays(int64_t rows) const { return rows >= kFewestRows && is_worthwhile({rows, depth_, columns_}, code_, pairs_); }
+  // Whether it would for that number of rows, on so many threads. A run does not ask for its threads: its results do not depend on them.
+  bool pays(int64_t rows, int64_t threads = 1) const { return rows >= kFewestRows && is_worthwhile({rows, depth_, columns_}, code_, pairs_, threads); }
 
-  // Whether the left panel of a pair is always whole; and for rows of a run, whether the direct product has the same panels.
+  // Whether the first half of the depth and the left panel of a pair are always whole; and for rows of a run, whether the direct product has the same
+  // panels.
   bool is_applicable() const {
+    const bool has_halves = depth_ >= half_ && columns_ > pairs_ * code_.panel_columns();
     const bool is_whole = depth_ == 2 * half_ && columns_ > (2 * pairs_ - 1) * code_.panel_columns();
-    return columns_ > pairs_ * code_.panel_columns() && (plan_ || is_whole);
+    return has_halves && (plan_ || is_whole);
   }
   // False where there is no code for it, and none can be made, or weights are not such as it takes.
   bool prepare(const StridedOperand& matrix, const StrassenGenerators& generators) {
@@ -590,12 +593,12 @@ class Strassen : public PreparedKernel {
       arguments[kIsFirst] = part == 0;
       // sums[to] += the operand times b, or times b − subtrahend, which becomes `difference`.
       auto add_product = [&](int64_t to, int64_t number, const float* b, const float* subtrahend, const float* next) {
-        const Fetches fetches = fetches_ahead && next ? Fetches(address_of(next + of_panel), steps, 1, code_.product(false), tiling.count) : Fetches();
+        const Fetches fetches = fetches_ahead && next ? Fetches(address_of(next + of_panel), steps, 1, product_, tiling.count) : Fetches();
         for (int64_t tile = 0; tile < tiling.count; ++tile) {
           const int64_t row = tiling.first_row(tile);
           const int rows = tiling.rows_of(tile);
           const bool forms = subtrahend && tile == 0;
-          const int at_once = code_.product(forms).panels_at_once(rows);
+          const int at_once = forms ? 1 : product_.panels_at_once(rows);
           arguments[kA] = address_of(operand(block, number) + row * operand_stride_ + k);
           arguments[kB] = address_of(subtrahend && !forms ? difference : b);
           arguments[kSums] = address_of(sums + to * size + row * width);
@@ -666,6 +669,7 @@ class Strassen : public PreparedKernel {
   KernelData& data_;
   ProductAttributes attributes_;
   StrassenCode code_;
+  ProductCode product_;
   StrassenEntries numbers_;
   std::optional<StrassenPlan> plan_;
   std::unique_ptr<PreparedKernel> direct_;  // for few rows of a run
@@ -705,7 +709,7 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   constexpr int64_t kRowsOfRun = 128;  // that are thought of where rows are not known
   const int64_t rows = plan ? plan->rows : kRowsOfRun;
   auto kernel = std::make_unique<Strassen>(data, *layout, std::move(plan));
-  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows))) return nullptr;
+  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, thread_count()))) return nullptr;
   return kernel->prepare(matrix, generators) ? std::move(kernel) : nullptr;
 }
 
