@@ -1,5 +1,5 @@
-// How a product by Strassen's algorithm runs (strassen_code.h). Rows are divided into blocks whose operands stay in the cache. For each block the threads
-// first make the seven operands of A, row by row, and then share the pairs of panels. A pair takes the seven products, each one's sums on
+// How a product by Strassen's algorithm runs (strassen_code.h). Rows are divided into blocks whose operands stay in the cache, and which threads share. For each
+// block the seven operands of A are made first, row by row. Then a pair of panels takes the seven products, each one's sums on
 // their own, a part of the depth at a time; then the sums become four panels of Y.
 //
 //                ┌ B₁₁ ┬ B₁₂ ┐  a pair of panels          for each part of the depth
@@ -53,8 +53,13 @@ enum PackedStrassen : uint8_t { kBalancedWeights = kWeights, kStepBalance = kCol
 
 // Most steps of the depth that are a part.
 constexpr int64_t kMostSteps = 768;
-// Most rows of a block. As measured: more rows share what forming a panel costs, fewer stay in the second-level cache.
-constexpr int64_t kMostRows = 256;
+// Most rows of a block: more would share what forming a panel costs, but threads share blocks best, as the operands stay in the cache of one then.
+constexpr int64_t kMostRows = 100;
+// As many blocks as two threads can share evenly.
+int64_t blocks_of(int64_t rows) {
+  const int64_t blocks = (rows + kMostRows - 1) / kMostRows;
+  return blocks == 1 ? 1 : (blocks + 1) / 2 * 2;
+}
 
 constexpr uint32_t kExponentBits = 23;
 constexpr int kExponentBias = 127;
@@ -74,13 +79,13 @@ struct Sizes {
 };
 
 // Whether it pays. In multiply-adds of vectors, as measured with AVX-512 and AVX2: beside the seven products what forming the operands takes for each vector of A,
-// forming panels for each of a quarter of B and a block, and the sums for each vector of Y. Threads share the pairs.
+// forming panels for each of a quarter of B and a block, and the sums for each vector of Y. Threads share pairs where there are fewer blocks than threads.
 bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs, int64_t threads) {
   const bool is_wide = describe(code.isa).lanes >= 16;
   const double of_operand = is_wide ? 12 : 20, of_panel = is_wide ? 1.5 : 3, of_result = is_wide ? 12 : 20;
   constexpr double kGain = 0.98;
   const auto lanes = static_cast<double>(describe(code.isa).lanes), half = static_cast<double>(code.half_depth(of.depth)), rows = static_cast<double>((of.rows + 1) / 2),
-             columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>((of.rows + kMostRows - 1) / kMostRows);
+             columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>(blocks_of(of.rows));
   const double seven = 7 * rows * half * columns + 4 * (of_operand * rows * half / lanes + of_panel * blocks * half * columns + of_result * rows * columns);
   const double direct = static_cast<double>(of.rows) * static_cast<double>(of.depth) * static_cast<double>(of.columns) / lanes;
   const int64_t turns = (pairs + threads - 1) / threads;
@@ -300,7 +305,7 @@ struct StrassenPlan {
       }
       matrices = std::move(all);
     }
-    blocks = (rows + kMostRows - 1) / kMostRows;
+    blocks = blocks_of(rows);
     rows_of_block = (rows + blocks - 1) / blocks;
   }
 
@@ -334,7 +339,7 @@ class Strassen : public PreparedKernel {
         pairs_((columns_ + 2 * code_.panel_columns() - 1) / (2 * code_.panel_columns())),
         operand_stride_(row_stride(half_, code_.tile)) {}
 
-  // Whether it would for that number of rows, on so many threads. A run does not ask for its threads: its results do not depend on them.
+  // Whether it would for that number of rows, where so many threads share the pairs. A run does not ask for its threads: its results do not depend on them.
   bool pays(int64_t rows, int64_t threads = 1) const { return rows >= kFewestRows && is_worthwhile({rows, depth_, columns_}, code_, pairs_, threads); }
 
   // Whether the first half of the depth and the left panel of a pair are always whole; and for rows of a run, whether the direct product has the same
@@ -381,21 +386,23 @@ class Strassen : public PreparedKernel {
 
   void run(KernelContext& context, const StrassenPlan& plan) const {
     Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
-    const std::span<float> operands = context.workspace_of<float>(operand_elements(plan));
-    const std::span<float> factors = context.workspace_of<float>(factor_elements(plan));
-    for (const StrassenPlan::Matrices& at : plan.matrices) {
-      Block block{.plan = plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands.data(), .factors = factors.data()};
-      for (size_t i = 0; i < block.addends.size(); ++i) {
-        if (code_.epilogue.addends[i] != Addend::None) block.addends[i] = context.input(2 + i).data<float>().data() + at.addends[i];
-      }
-      for (int64_t number = 0; number < plan.blocks; ++number) {
-        block.first = plan.first_row(number);
-        const int64_t rows = plan.first_row(number + 1) - block.first;
+    // Where there are fewer blocks than threads, these share each one's rows and then its pairs of panels.
+    const int64_t count = std::ssize(plan.matrices) * plan.blocks, grain = count < thread_count() ? count : 1;
+    parallel_for(count, grain, [&](int64_t begin, int64_t end) {
+      Scratch<float> operands(operand_elements(plan)), factors(factor_elements(plan));
+      for (int64_t i = begin; i < end; ++i) {
+        const StrassenPlan::Matrices& at = plan.matrices[static_cast<size_t>(i / plan.blocks)];
+        Block block{.plan = plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands.data(), .factors = factors.data()};
+        for (size_t k = 0; k < block.addends.size(); ++k) {
+          if (code_.epilogue.addends[k] != Addend::None) block.addends[k] = context.input(2 + k).data<float>().data() + at.addends[k];
+        }
+        block.first = plan.first_row(i % plan.blocks);
+        const int64_t rows = plan.first_row(i % plan.blocks + 1) - block.first;
         block.upper = (rows + 1) / 2;
         block.lower = rows - block.upper;
         run(block);
       }
-    }
+    });
   }
 
   // Some rows of one of the matrices.
@@ -456,11 +463,8 @@ class Strassen : public PreparedKernel {
     std::optional<TileEntries> entries = TileEntries::map(*packed, numbers_.count());
     if (!entries) return false;
     entries_ = std::move(*entries);
-    if (plan_) data_.workspace_bytes = lines_of(operand_elements(*plan_)) + lines_of(factor_elements(*plan_));
     return std::ranges::all_of(rows_of_tiles(), [&](int rows) { return entries_[numbers_.product(rows)] && entries_[numbers_.product_of_difference(rows)]; });
   }
-
-  static size_t lines_of(size_t elements) { return (elements * sizeof(float) + kCacheLineBytes - 1) / kCacheLineBytes * kCacheLineBytes; }
 
   // Of all blocks; of a half that has more rows than a tile, a tile has half of the largest or more.
   std::vector<int> rows_of_tiles() const {
@@ -478,7 +482,7 @@ class Strassen : public PreparedKernel {
 
   void run(Block& block) const {
     std::atomic<bool> is_bounded = true;
-    constexpr int64_t kWork = 1 << 16;
+    constexpr int64_t kWork = 1 << 18;  // some thirty microseconds
     parallel_for(block.upper, grain_of(kWork, 4 * depth_), [&](int64_t begin, int64_t end) {
       if (!balance(block, begin, end)) is_bounded = false;
       form_operands(block, begin, end);
@@ -709,7 +713,7 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   constexpr int64_t kRowsOfRun = 128;  // that are thought of where rows are not known
   const int64_t rows = plan ? plan->rows : kRowsOfRun;
   auto kernel = std::make_unique<Strassen>(data, *layout, std::move(plan));
-  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, thread_count()))) return nullptr;
+  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, blocks_of(rows) < thread_count() ? thread_count() : 1))) return nullptr;
   return kernel->prepare(matrix, generators) ? std::move(kernel) : nullptr;
 }
 
