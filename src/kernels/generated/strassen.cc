@@ -56,7 +56,7 @@ constexpr int64_t kMostSteps = 768;
 // Most rows of a block: more would share what forming a panel costs, but threads share blocks best, as the operands stay in the cache of one then.
 constexpr int64_t kMostRows = 100;
 // As many blocks as two threads can share evenly.
-int64_t blocks_of(int64_t rows) {
+int64_t count_row_blocks(int64_t rows) {
   const int64_t blocks = (rows + kMostRows - 1) / kMostRows;
   return blocks == 1 ? 1 : (blocks + 1) / 2 * 2;
 }
@@ -85,7 +85,7 @@ bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs, int
   const double of_operand = is_wide ? 12 : 20, of_panel = is_wide ? 1.5 : 3, of_result = is_wide ? 12 : 20;
   constexpr double kGain = 0.98;
   const auto lanes = static_cast<double>(describe(code.isa).lanes), half = static_cast<double>(code.half_depth(of.depth)), rows = static_cast<double>((of.rows + 1) / 2),
-             columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>(blocks_of(of.rows));
+             columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>(count_row_blocks(of.rows));
   const double seven = 7 * rows * half * columns + 4 * (of_operand * rows * half / lanes + of_panel * blocks * half * columns + of_result * rows * columns);
   const double direct = static_cast<double>(of.rows) * static_cast<double>(of.depth) * static_cast<double>(of.columns) / lanes;
   const int64_t turns = (pairs + threads - 1) / threads;
@@ -305,7 +305,7 @@ struct StrassenPlan {
       }
       matrices = std::move(all);
     }
-    blocks = blocks_of(rows);
+    blocks = count_row_blocks(rows);
     rows_of_block = (rows + blocks - 1) / blocks;
   }
 
@@ -713,7 +713,7 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   constexpr int64_t kRowsOfRun = 128;  // that are thought of where rows are not known
   const int64_t rows = plan ? plan->rows : kRowsOfRun;
   auto kernel = std::make_unique<Strassen>(data, *layout, std::move(plan));
-  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, blocks_of(rows) < thread_count() ? thread_count() : 1))) return nullptr;
+  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, count_row_blocks(rows) < thread_count() ? thread_count() : 1))) return nullptr;
   return kernel->prepare(matrix, generators) ? std::move(kernel) : nullptr;
 }
 
