@@ -1,4 +1,4 @@
-// Rates of products with constant weights, rows × K × N, on all threads: generated code beside oneDNN's primitives, and the rate of
+// Rates of products with constant weights, rows × K × N, on all threads: generated code, and that of Strassen's algorithm, beside oneDNN's primitives, and the rate of
 // fused multiply-adds in registers. Each turn runs all of them for a while, one after the other, and takes the best run of each, as other processes
 // interrupt long ones; printed are medians over the turns.
 //

@@ -263,9 +263,7 @@ Kinds kinds_of(const ir::Module& module, const plan::CompileOptions& options) {
     for (const kernels::PreparedRegistry* registry : registries) add(registry->implementations(data.op));
     for (const kernels::PreparedRegistry* registry : registries) add(registry->forms(data.op));
     if (names.size() < 2) continue;
-    const bool is_static =
-        std::ranges::all_of(data.inputs, [](const auto& input) { return !input.present || input.is_static(); });
-    if (!is_static) {
+    if (!data.is_static()) {
       ++kinds.open;
       continue;
     }

@@ -11,6 +11,12 @@ InputShapes input_shapes(const KernelContext& context) {
   return shapes;
 }
 
+InputShapes input_shapes(const KernelData& data) {
+  InputShapes shapes;
+  for (const InputDescription& input : data.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
+  return shapes;
+}
+
 bool are_input_shapes(const InputShapes& shapes, const KernelContext& context) {
   bool same = shapes.size() == context.num_inputs();
   for (size_t i = 0; same && i < shapes.size(); ++i) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/kernel.h"
+#include "kernels/prepared.h"
 
 namespace anfora::kernels {
 
@@ -12,6 +12,8 @@ namespace anfora::kernels {
 using InputShapes = std::vector<std::optional<Shape>>;
 
 InputShapes input_shapes(const KernelContext& context);
+// As far as they are known before the run.
+InputShapes input_shapes(const KernelData& data);
 // Whether those are the shapes of this invocation's inputs; allocates nothing.
 bool are_input_shapes(const InputShapes& shapes, const KernelContext& context);
 

@@ -17,6 +17,10 @@ bool InputDescription::is_static() const {
   return shape && std::ranges::none_of(*shape, [](int64_t dim) { return dim < 0; });
 }
 
+bool KernelData::is_static() const {
+  return std::ranges::all_of(inputs, [](const InputDescription& input) { return !input.present || input.is_static(); });
+}
+
 const InputDescription& KernelData::input(size_t i) const {
   static const InputDescription omitted;
   return i < inputs.size() ? inputs[i] : omitted;

@@ -57,6 +57,7 @@ struct KernelData {
 
   // The description of input i; an omitted one past the end.
   const InputDescription& input(size_t i) const;
+  bool is_static() const;  // the whole shapes of all inputs are known
 };
 
 // A kernel for one application, which many threads may run at once. run() may be called with other shapes than the last

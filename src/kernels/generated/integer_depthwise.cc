@@ -214,9 +214,7 @@ class IntegerDepthwise : public PreparedKernel {
   // Of a row of the result; 0: only a run shows.
   int64_t known_pixels() const {
     if (!data_.input(0).is_static() || (data_.input(kAddedImage).present && !data_.input(kAddedImage).is_static())) return 0;
-    InputShapes shapes;
-    for (const InputDescription& input : data_.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
-    const auto plan = IntegerDepthwisePlan::make(data_.attributes, std::move(shapes), weights_, code_.epilogue.addends[1] == Addend::Tile);
+    const auto plan = IntegerDepthwisePlan::make(data_.attributes, input_shapes(data_), weights_, code_.epilogue.addends[1] == Addend::Tile);
     return plan ? plan->columns().output : 0;
   }
 

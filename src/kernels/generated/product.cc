@@ -29,6 +29,7 @@
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
+#include "kernels/generated/product_places.h"
 #include "support/cache_size.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -37,32 +38,16 @@ namespace anfora::kernels::generated {
 namespace {
 
 // How a product of certain shapes runs.
-struct ProductPlan {
-  // Where the matrices of one of a batch begin.
-  struct Matrices {
-    int64_t a, b, y;  // b: the number of the weights' matrix
-    std::array<int64_t, 2> addends;
-  };
-
+struct ProductPlan : ProductPlaces {
   ProductPlan(ProductAttributes::Shapes of, const StridedProduct& product, const ProductLayout& layout,
               std::optional<ConvolutionRows> windows = {}, std::optional<GatheredRows> several = {})
-      : shapes(std::move(of)),
+      : ProductPlaces(product, layout.code.epilogue),
+        shapes(std::move(of)),
         convolution(std::move(windows)),
         gathered(several),
         y_shape(product.y_shape),
         lines(convolution && layout.code.has_windows ? convolution->lines() : std::nullopt),
-        rows(product.y.dims[product.y.rank() - 2]),
         tiling(lines ? Tiling(product.y_shape[2], layout.code.tile, rows / product.y_shape[2]) : Tiling(rows, layout.code.tile)) {
-    const size_t rank = product.y.rank();
-    a_stride = product.a.strides[rank - 2];
-    a_step = product.a.strides[rank - 1];
-    y_stride = product.y.strides[rank - 2];
-    const size_t given = product.added.size();
-    for (size_t i = 0, next = 0; i < 2 && next < given; ++i) {
-      if (layout.code.epilogue.addends[i] == Addend::None) continue;
-      addend_strides[i] = step(product.added[next++], rank - 2);
-    }
-    add_matrices(product, layout, {}, 0);
     for (Matrices& at : matrices) {
       at.b /= layout.depth * layout.columns;
       weights = std::max(weights, at.b + 1);
@@ -113,36 +98,14 @@ struct ProductPlan {
   std::optional<GatheredRows> gathered;
   Shape y_shape;
   std::optional<ConvolutionRows::Lines> lines;  // of windows that are read where they lie
-  int64_t rows = 0;
   Tiling tiling;
-  int64_t a_stride = 0, a_step = 0, y_stride = 0;
-  std::array<int64_t, 2> addend_strides{};
   bool gathers_blocks = false;  // of rows, by `gathered` or `convolution`
   int64_t copied = 0;           // elements or words
   bool copies = false;          // rows of A to where the code expects them
   bool has_dense_rows = false;  // of integers: that become words one behind the other
   int64_t extended_parts = 0;   // of the image of a convolution of integers, with its padding
   int64_t tiles_of_block = 1;
-  int64_t weights = 1;  // matrices of them
-  std::vector<Matrices> matrices;
-
- private:
-  static int64_t step(const StridedOperand& operand, size_t axis) {
-    return operand.dims[axis] == 1 ? 0 : operand.strides[axis];
-  }
-
-  void add_matrices(const StridedProduct& product, const ProductLayout& layout, Matrices at, size_t axis) {
-    if (axis + 2 == product.y.rank()) return matrices.push_back(at);
-    for (int64_t i = 0; i < product.y.dims[axis]; ++i) {
-      add_matrices(product, layout, at, axis + 1);
-      at.a += step(product.a, axis);
-      at.b += step(product.b, axis);
-      at.y += step(product.y, axis);
-      for (size_t k = 0, next = 0; k < 2 && next < product.added.size(); ++k) {
-        if (layout.code.epilogue.addends[k] != Addend::None) at.addends[k] += step(product.added[next++], axis);
-      }
-    }
-  }
+  int64_t weights = 1;            // matrices of them, whose numbers are the b of `matrices`
 };
 
 class GeneratedProduct : public PreparedKernel {
@@ -157,7 +120,7 @@ class GeneratedProduct : public PreparedKernel {
   // False where there is no code for it, and none can be made.
   bool prepare(ProductGenerator generate) {
     std::optional<ProductPlan> known = plan_of_known_shapes();
-    if (!known && is_static()) return false;
+    if (!known && data_.is_static()) return false;
     if (!find_code(known, generate)) return false;
     if (known) data_.workspace_bytes = static_cast<size_t>(known->workspace_bytes(layout_, !has_constant_weights_));
     if (!has_constant_weights_) return true;
@@ -195,16 +158,9 @@ class GeneratedProduct : public PreparedKernel {
     PlanCache<ProductPlan> plans;
   };
 
-  bool is_static() const {
-    return std::ranges::all_of(data_.inputs,
-                               [](const InputDescription& input) { return !input.present || input.is_static(); });
-  }
-
   std::optional<ProductPlan> plan_of_known_shapes() const {
-    if (!is_static()) return std::nullopt;
-    ProductAttributes::Shapes shapes;
-    for (const InputDescription& input : data_.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
-    return make_plan(std::move(shapes));
+    if (!data_.is_static()) return std::nullopt;
+    return make_plan(input_shapes(data_));
   }
 
   std::optional<ProductPlan> make_plan(ProductAttributes::Shapes shapes) const {

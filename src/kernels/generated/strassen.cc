@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -28,8 +29,10 @@
 #include "kernels/generated/fetches.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
+#include "kernels/generated/product_places.h"
 #include "kernels/generated/tile_entries.h"
 #include "kernels/reference/vectorize.h"
+#include "kernels/reference/window.h"
 #include "kernels/strided_product.h"
 #include "support/cache_size.h"
 #include "support/mapped_file.h"
@@ -46,7 +49,7 @@ ProductCode StrassenCode::product(bool forms_weights) const {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kVersion = 1;
+constexpr int64_t kStrassenCodeVersion = 1;
 
 // Constants of a kernel's data. The code has the number of other products', as it says the instruction set, unless there is code of a direct product.
 enum PackedStrassen : uint8_t { kBalancedWeights = kWeights, kStepBalance = kColumnData, kColumnBalance = kWeightScales, kStrassenCode = kWeightZeros + 1 };
@@ -57,8 +60,8 @@ constexpr int64_t kMostSteps = 768;
 constexpr int64_t kMostRows = 100;
 // As many blocks as two threads can share evenly.
 int64_t count_row_blocks(int64_t rows) {
-  const int64_t blocks = (rows + kMostRows - 1) / kMostRows;
-  return blocks == 1 ? 1 : (blocks + 1) / 2 * 2;
+  const int64_t blocks = ceil_div(rows, kMostRows);
+  return blocks == 1 ? 1 : ceil_div(blocks, 2) * 2;
 }
 
 constexpr uint32_t kExponentBits = 23;
@@ -84,12 +87,11 @@ bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs, int
   const bool is_wide = describe(code.isa).lanes >= 16;
   const double of_operand = is_wide ? 12 : 20, of_panel = is_wide ? 1.5 : 3, of_result = is_wide ? 12 : 20;
   constexpr double kGain = 0.98;
-  const auto lanes = static_cast<double>(describe(code.isa).lanes), half = static_cast<double>(code.half_depth(of.depth)), rows = static_cast<double>((of.rows + 1) / 2),
+  const auto lanes = static_cast<double>(describe(code.isa).lanes), half = static_cast<double>(code.half_depth(of.depth)), rows = static_cast<double>(ceil_div(of.rows, 2)),
              columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>(count_row_blocks(of.rows));
   const double seven = 7 * rows * half * columns + 4 * (of_operand * rows * half / lanes + of_panel * blocks * half * columns + of_result * rows * columns);
   const double direct = static_cast<double>(of.rows) * static_cast<double>(of.depth) * static_cast<double>(of.columns) / lanes;
-  const int64_t turns = (pairs + threads - 1) / threads;
-  return seven * static_cast<double>(turns * threads) < kGain * direct * static_cast<double>(pairs);
+  return seven * static_cast<double>(ceil_div(pairs, threads) * threads) < kGain * direct * static_cast<double>(pairs);
 }
 
 // Panels of B balanced by steps and columns.
@@ -106,7 +108,9 @@ class BalancedWeights {
     of_columns_.assign(static_cast<size_t>(count_), 0);
     std::vector<float> sums(of_columns_.size());  // of magnitudes
     const bool is_by_steps = column_ == 1;
-    for (int64_t n = 0; !is_by_steps && n < count_; ++n) raise(from_ + n * column_, 1, of_steps_);
+    if (!is_by_steps) {
+      for (int64_t n = 0; n < count_; ++n) raise(from_ + n * column_, 1, of_steps_);
+    }
     by_step_.resize(of_steps_.size());
     for (int64_t k = 0; k < depth_; ++k) {
       uint32_t& largest = of_steps_[static_cast<size_t>(k)];
@@ -136,12 +140,12 @@ class BalancedWeights {
 
   // D, of whole vectors; and C, of whole pairs of panels.
   Tensor step_factors(int64_t size) const {
-    Tensor factors = zeros(Shape{size});
+    Tensor factors = Tensor::zeros(DType::F32, Shape{size});
     std::ranges::transform(exponents_of_steps_, factors.data<float>().begin(), power_of_two);
     return factors;
   }
   Tensor column_factors(int64_t size) const {
-    Tensor factors = zeros(Shape{size});
+    Tensor factors = Tensor::zeros(DType::F32, Shape{size});
     for (size_t n = 0; n < of_columns_.size(); ++n) factors.data<float>()[n] = of_columns_[n] == 0 ? 0.0f : power_of_two(exponents_of_columns_[n]);
     return factors;
   }
@@ -180,12 +184,6 @@ class BalancedWeights {
     return exponents;
   }
   static int exponent_of_largest(uint32_t largest) { return largest == 0 ? 0 : exponent_of(largest); }
-  static Tensor zeros(Shape shape) {
-    Tensor tensor = Tensor::allocate(DType::F32, std::move(shape));
-    std::ranges::fill(tensor.data<float>(), 0.0f);
-    return tensor;
-  }
-
   // Calls visit(magnitudes of so many elements from x + i on, i) with vectors, then with single ones.
   static constexpr int kLanes = 8;
   template <class By, class Visit>
@@ -273,54 +271,17 @@ class BalancedWeights {
 };
 
 // What is known when shapes are.
-struct StrassenPlan {
-  // Where the matrices of one of a batch begin, in elements.
-  struct Matrices {
-    int64_t a = 0, y = 0;
-    std::array<int64_t, 2> addends{};
-  };
+struct StrassenPlan : ProductPlaces {
+  StrassenPlan(InputShapes of, const StridedProduct& product, const Epilogue& epilogue)
+      : ProductPlaces(product, epilogue), shapes(std::move(of)), y_shape(product.y_shape), blocks(count_row_blocks(rows)) {}
 
-  StrassenPlan(InputShapes of, const StridedProduct& product, const Epilogue& epilogue) : shapes(std::move(of)), y_shape(product.y_shape), rows(product.y.dims[product.y.rank() - 2]) {
-    const size_t axis = product.y.rank() - 2;
-    a_stride = product.a.strides[axis];
-    y_stride = product.y.strides[axis];
-    size_t next = 0;
-    std::array<const StridedOperand*, 2> added{};
-    for (size_t i = 0; i < added.size(); ++i) {
-      if (epilogue.addends[i] == Addend::None) continue;
-      added[i] = &product.added[next++];
-      addend_strides[i] = step(*added[i], axis);
-    }
-    matrices.emplace_back();
-    for (size_t i = 0; i < axis; ++i) {
-      std::vector<Matrices> all;
-      for (const Matrices& outer : matrices) {
-        for (int64_t j = 0; j < product.y.dims[i]; ++j) {
-          Matrices at = outer;
-          at.a += j * step(product.a, i);
-          at.y += j * step(product.y, i);
-          for (size_t k = 0; k < added.size(); ++k) at.addends[k] += added[k] ? j * step(*added[k], i) : 0;
-          all.push_back(at);
-        }
-      }
-      matrices = std::move(all);
-    }
-    blocks = count_row_blocks(rows);
-    rows_of_block = (rows + blocks - 1) / blocks;
-  }
-
-  int64_t half_rows() const { return (rows_of_block + 1) / 2; }  // of a block, at most
   int64_t first_row(int64_t block) const { return rows * block / blocks; }
+  int64_t half_rows() const { return ceil_div(ceil_div(rows, blocks), 2); }  // of a block, at most
+  int64_t all_blocks() const { return std::ssize(matrices) * blocks; }
 
   InputShapes shapes;
   Shape y_shape;
-  int64_t rows = 0, a_stride = 0, y_stride = 0;
-  std::array<int64_t, 2> addend_strides{};
-  std::vector<Matrices> matrices;
-  int64_t blocks = 1, rows_of_block = 0;
-
- private:
-  static int64_t step(const StridedOperand& operand, size_t axis) { return operand.dims[axis] == 1 ? 0 : operand.strides[axis]; }
+  int64_t blocks;  // of rows of each matrix
 };
 
 class Strassen : public PreparedKernel {
@@ -336,7 +297,7 @@ class Strassen : public PreparedKernel {
         depth_(layout.depth),
         columns_(layout.columns),
         half_(code_.half_depth(depth_)),
-        pairs_((columns_ + 2 * code_.panel_columns() - 1) / (2 * code_.panel_columns())),
+        pairs_(ceil_div(columns_, 2 * code_.panel_columns())),
         operand_stride_(row_stride(half_, code_.tile)) {}
 
   // Whether it would for that number of rows, where so many threads share the pairs. A run does not ask for its threads: its results do not depend on them.
@@ -387,7 +348,7 @@ class Strassen : public PreparedKernel {
   void run(KernelContext& context, const StrassenPlan& plan) const {
     Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
     // Where there are fewer blocks than threads, these share each one's rows and then its pairs of panels.
-    const int64_t count = std::ssize(plan.matrices) * plan.blocks, grain = count < thread_count() ? count : 1;
+    const int64_t count = plan.all_blocks(), grain = count < thread_count() ? count : 1;
     parallel_for(count, grain, [&](int64_t begin, int64_t end) {
       Scratch<float> operands(operand_elements(plan)), factors(factor_elements(plan));
       for (int64_t i = begin; i < end; ++i) {
@@ -398,7 +359,7 @@ class Strassen : public PreparedKernel {
         }
         block.first = plan.first_row(i % plan.blocks);
         const int64_t rows = plan.first_row(i % plan.blocks + 1) - block.first;
-        block.upper = (rows + 1) / 2;
+        block.upper = ceil_div(rows, 2);
         block.lower = rows - block.upper;
         run(block);
       }
@@ -456,10 +417,10 @@ class Strassen : public PreparedKernel {
       if (!generate) return false;
       std::vector<int> used{numbers_.magnitudes(), numbers_.operands(), numbers_.finish()};
       for (int rows : rows_of_tiles()) used.insert(used.end(), {numbers_.product(rows), numbers_.product_of_difference(rows)});
-      data_.packed.push_back(TileEntries::packed(number, kVersion, used, generate(code_, used)));
+      data_.packed.push_back(TileEntries::packed(number, kStrassenCodeVersion, used, generate(code_, used)));
       packed = &data_.packed.back();
     }
-    if (!TileEntries::isa_of(packed, kVersion)) return false;
+    if (!TileEntries::isa_of(packed, kStrassenCodeVersion)) return false;
     std::optional<TileEntries> entries = TileEntries::map(*packed, numbers_.count());
     if (!entries) return false;
     entries_ = std::move(*entries);
@@ -468,16 +429,18 @@ class Strassen : public PreparedKernel {
 
   // Of all blocks; of a half that has more rows than a tile, a tile has half of the largest or more.
   std::vector<int> rows_of_tiles() const {
-    std::vector<int> all;
-    for (int rows = (code_.tile.rows + 1) / 2; !plan_ && rows <= code_.tile.rows; ++rows) all.push_back(rows);
-    for (int64_t number = 0; plan_ && number < plan_->blocks; ++number) {
-      const Tiling tiling((plan_->first_row(number + 1) - plan_->first_row(number) + 1) / 2, code_.tile);
-      all.push_back(tiling.rows);
-      if (tiling.wide > 0) all.push_back(tiling.rows + 1);
+    if (!plan_) {
+      std::vector<int> all;
+      for (int rows = (code_.tile.rows + 1) / 2; rows <= code_.tile.rows; ++rows) all.push_back(rows);
+      return all;
     }
-    std::ranges::sort(all);
-    all.erase(std::ranges::unique(all).begin(), all.end());
-    return all;
+    std::set<int> all;
+    for (int64_t block = 0; block < plan_->blocks; ++block) {
+      const Tiling tiling(ceil_div(plan_->first_row(block + 1) - plan_->first_row(block), 2), code_.tile);
+      all.insert(tiling.rows);
+      if (tiling.wide > 0) all.insert(tiling.rows + 1);
+    }
+    return {all.begin(), all.end()};
   }
 
   void run(Block& block) const {
@@ -511,7 +474,7 @@ class Strassen : public PreparedKernel {
         arguments[kMagnitudeStride] = block.plan.a_stride;
         arguments[kMagnitudeRows] = count;
         arguments[kMagnitudeColumns] = depth_;
-        arguments[kMagnitudeVectors] = (depth_ + lanes - 1) / lanes;
+        arguments[kMagnitudeVectors] = ceil_div(depth_, lanes);
         arguments[kMagnitudeSteps] = address_of(step_factors_.raw());
         arguments[kMagnitudes] = address_of(magnitudes.data());
         entries_[numbers_.magnitudes()](arguments.data());
@@ -579,15 +542,13 @@ class Strassen : public PreparedKernel {
 
   float* operand(const Block& block, int64_t number) const { return block.operands + number * block.upper * operand_stride_; }
 
-  // The panels of a pair. `sums`: of seven products, then zeros.
+  // The panels of a pair. `sums`: of seven products, and one more.
   void multiply(const Block& block, int64_t pair, float* sums, float* difference) const {
     const int64_t width = code_.panel_columns(), of_panel = 2 * half_ * width, size = block.upper * width;
     const float *left = weights_.data<float>().data() + pair * of_panel, *right = left + pairs_ * of_panel;
     const Tiling tiling(block.upper, code_.tile);
-    float* const zeros = sums + kStrassenProducts * size;
-    std::fill_n(zeros, size, 0.0f);
     const bool fetches_ahead = 2 * pairs_ * of_panel * int64_t{sizeof(float)} > second_level_cache() / 2 && pair + 1 < pairs_;
-    const int64_t parts = (half_ + kMostSteps - 1) / kMostSteps;
+    const int64_t parts = ceil_div(half_, kMostSteps);
     for (int64_t part = 0; part < parts; ++part) {
       const int64_t k = half_ * part / parts, steps = half_ * (part + 1) / parts - k;
       const float *b11 = left + k * width, *b21 = b11 + half_ * width, *b12 = right + k * width, *b22 = b12 + half_ * width;
@@ -638,6 +599,8 @@ class Strassen : public PreparedKernel {
       return finish(block, pair, false, block.lower, block.upper - block.lower, terms);
     }
     // Each half as an upper one, of P₂ and P₃ alone.
+    float* const zeros = sums + kStrassenProducts * size;
+    std::fill_n(zeros, size, 0.0f);
     terms.fill(zeros);
     for (const bool is_lower : {false, true}) {
       terms[1] = sums + (is_lower ? 2 : 0) * size, terms[2] = terms[1] + size;
@@ -695,9 +658,8 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   const StridedOperand matrix = *weights_matrix(data, attributes);
   if (matrix.strides[0] != 1 && matrix.strides[1] != 1) return nullptr;
   std::optional<StrassenPlan> plan;
-  if (std::ranges::all_of(data.inputs, [](const InputDescription& input) { return !input.present || input.is_static(); })) {
-    InputShapes shapes;
-    for (const InputDescription& input : data.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
+  if (data.is_static()) {
+    InputShapes shapes = input_shapes(data);
     std::optional<StridedProduct> product;
     if (data.op == kConvolution) {
       const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, shapes);
@@ -711,9 +673,9 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
     return nullptr;
   }
   constexpr int64_t kRowsOfRun = 128;  // that are thought of where rows are not known
-  const int64_t rows = plan ? plan->rows : kRowsOfRun;
+  const int64_t rows = plan ? plan->rows : kRowsOfRun, blocks = plan ? plan->all_blocks() : count_row_blocks(rows);
   auto kernel = std::make_unique<Strassen>(data, *layout, std::move(plan));
-  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, count_row_blocks(rows) < thread_count() ? thread_count() : 1))) return nullptr;
+  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, blocks < thread_count() ? thread_count() : 1))) return nullptr;
   return kernel->prepare(matrix, generators) ? std::move(kernel) : nullptr;
 }
 

@@ -384,8 +384,7 @@ enum PackedWinograd : uint8_t { kTransformedWeights = 2, kProductCode };
 class Winograd : public ShapedKernel {
  public:
   explicit Winograd(KernelData& data) : ShapedKernel(data), data_(data) {
-    if (!std::ranges::all_of(data.inputs, [](const InputDescription& input) { return !input.present || input.is_static(); }))
-      other_ = direct_convolution(data);
+    if (!data.is_static()) other_ = direct_convolution(data);
   }
 
   // False where it does not pay for the shapes known now, or there is no code.
@@ -393,9 +392,7 @@ class Winograd : public ShapedKernel {
     const Shape& weights = data_.input(1).constant.shape();
     int64_t fewest_tiles = std::numeric_limits<int64_t>::max();
     if (!other_) {
-      Shapes shapes;
-      for (const InputDescription& input : data_.inputs) shapes.push_back(input.present ? input.shape : std::nullopt);
-      const std::optional<WinogradShape> shape = applicable(shapes);
+      const std::optional<WinogradShape> shape = applicable(input_shapes(data_));
       if (!shape) return false;
       fewest_tiles = shape->tiles();
     }
