@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/packed_copies.h"
+
 namespace anfora::kernels {
 namespace {
 
@@ -19,6 +21,20 @@ bool InputDescription::is_static() const {
 
 bool KernelData::is_static() const {
   return std::ranges::all_of(inputs, [](const InputDescription& input) { return !input.present || input.is_static(); });
+}
+
+bool KernelData::take_copies(std::initializer_list<size_t> numbers, const std::vector<int64_t>& layout) {
+  if (!copies) return false;
+  const size_t before = packed.size();
+  for (size_t number : numbers) {
+    const Tensor* const copy = copies->find(*this, number, layout);
+    if (!copy) {
+      packed.resize(before);
+      return false;
+    }
+    packed.push_back({number, layout, *copy});
+  }
+  return true;
 }
 
 const InputDescription& KernelData::input(size_t i) const {

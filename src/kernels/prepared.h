@@ -13,6 +13,7 @@
 //     });
 #pragma once
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +42,8 @@ struct PackedConstant {
   Tensor elements;              // bytes
 };
 
+class PackedCopies;
+
 // One application of an operator, as its implementation sees it.
 struct KernelData {
   std::string op;  // the operator's qualified name: "Conv", "com.microsoft::FusedConv"
@@ -54,10 +57,14 @@ struct KernelData {
   std::string implementation;          // "onednn:convolution", "reference"; set before: asked for, whatever is expected to be faster
   std::vector<PackedConstant> packed;  // grows when a run meets shapes that want another layout
   size_t workspace_bytes = 0;          // that a run takes, when that is known beforehand
+  // While a program is built: what other kernels have packed. Null: not known.
+  const PackedCopies* copies = nullptr;
 
   // The description of input i; an omitted one past the end.
   const InputDescription& input(size_t i) const;
   bool is_static() const;  // the whole shapes of all inputs are known
+  // Takes what another kernel has packed of the same constants in that layout, by all these numbers; false where none has.
+  bool take_copies(std::initializer_list<size_t> numbers, const std::vector<int64_t>& layout);
 };
 
 // A kernel for one application, which many threads may run at once. run() may be called with other shapes than the last

@@ -212,6 +212,7 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
   kernel->attributes = node.attributes();
   kernel->num_outputs = node.num_outputs();
   program->draws = program->draws || node.op().effect == ir::Effect::Random;
+  kernel->copies = &copies_;
   try {
     choose_kernel(node, *kernel);
   } catch (Error& error) {
@@ -219,6 +220,8 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
     if (node.location()) error.at_location(to_string(*node.location()));
     throw;
   }
+  kernel->copies = nullptr;
+  copies_.add(*kernel);
   if (used_up_ && kernel->prepared) release_packed(node, *kernel);
   program->kernels.push_back(std::move(kernel));
   return kernels_[&node] = static_cast<uint32_t>(program->kernels.size() - 1);

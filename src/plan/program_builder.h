@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ir/order.h"
+#include "kernels/packed_copies.h"
 #include "plan/compile.h"
 
 namespace anfora::plan {
@@ -51,6 +52,7 @@ class ProgramBuilder {
   boost::unordered_flat_map<const ir::Node*, runtime::Operand> constants_;
   boost::unordered_flat_map<const ir::Node*, uint32_t> kernels_;    // by application
   boost::unordered_flat_map<const ir::Node*, uint32_t> groups_;     // kernels of groups, by application
+  kernels::PackedCopies copies_;
   boost::unordered_flat_map<const ir::Node*, size_t> packed_uses_;  // of constants: by kernels that have copies
 };
 

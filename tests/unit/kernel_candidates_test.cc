@@ -5,12 +5,20 @@
 
 #include "driver/kernels.h"
 #include "kernels/generated/product_code.h"
+#include "kernels/packed_copies.h"
 #include "prepare_kernel.h"
 
 namespace anfora {
 namespace {
 
 using Dims = std::vector<int64_t>;
+
+// Whether some constant lies at the same place in both.
+bool share_packed(const kernels::KernelData& a, const kernels::KernelData& b) {
+  return std::ranges::any_of(a.packed, [&](const kernels::PackedConstant& packed) {
+    return std::ranges::any_of(b.packed, [&](const auto& other) { return other.elements.raw() == packed.elements.raw(); });
+  });
+}
 
 // The names of those that apply, each of which is run. `inputs` from 1 on are constants.
 std::set<std::string> run_candidates(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& inputs, float tolerance) {
@@ -27,6 +35,7 @@ std::set<std::string> run_candidates(std::string_view op, const AttributeSet& at
   for (const Datum& datum : data) pointers.push_back(&datum);
   const Tensor expected = run_kernel(op, attributes, inputs)[0];
   std::set<std::string> applied;
+  kernels::PackedCopies copies;  // of all candidates: none may take another's for its own
   std::vector<const kernels::PreparedRegistry*> registries = generating_kernels();
   registries.push_back(&kernels::onednn_kernels());
   for (const kernels::PreparedRegistry* registry : registries) {
@@ -35,6 +44,7 @@ std::set<std::string> run_candidates(std::string_view op, const AttributeSet& at
     for (std::string_view name : names) {
       SCOPED_TRACE(name);
       kernels::KernelData asked = described;
+      asked.copies = &copies;
       const auto kernel = registry->prepare_as(asked, name);
       if (!kernel) {
         EXPECT_TRUE(asked.implementation.empty() && asked.packed.empty() && asked.workspace_bytes == 0);
@@ -46,6 +56,11 @@ std::set<std::string> run_candidates(std::string_view op, const AttributeSet& at
       kernels::PreparedRun run(*kernel);
       run.run(attributes, pointers, results);
       expect_close(results[0].tensor(), expected, tolerance);
+      copies.add(asked);
+      kernels::KernelData twin = described;
+      twin.copies = &copies;
+      EXPECT_TRUE(registry->prepare_as(twin, name));
+      EXPECT_TRUE(!kernel->has_packed(1) || share_packed(asked, twin)) << "the same weights are packed twice";
       // As a file has it: of packed weights and the name.
       kernels::KernelData stored{.op = asked.op, .attributes = attributes, .inputs = described.inputs};
       stored.implementation = asked.implementation;
@@ -97,6 +112,26 @@ TEST(KernelCandidates, ConvolutionsAgree) {
     EXPECT_TRUE(applied.contains("generated:winograd") && applied.contains("onednn:convolution"));
     EXPECT_FALSE(run_candidates("LoweredConv", attributes.with("direct", int64_t{1}), {x, w, bias}, 4 * kTolerance).contains("generated:winograd"));
   }
+}
+
+// Weights are packed once for rows of any number, but not for another product of them.
+TEST(KernelCandidates, ShareWhatOthersHavePacked) {
+  const kernels::PreparedRegistry& registry = *generating_kernels().front();
+  const Tensor weights = random_tensor({64, 64}, 1);
+  kernels::PackedCopies copies;
+  auto prepare = [&](int64_t rows, const AttributeSet& attributes) {
+    kernels::KernelData data{.op = "LoweredMatMul", .attributes = attributes};
+    data.inputs.resize(2);
+    data.inputs[0] = {.present = true, .dtype = DType::F32, .shape = Shape{rows, 64}};
+    data.inputs[1] = {.present = true, .dtype = DType::F32, .shape = Shape{64, 64}, .constant = weights};
+    data.copies = &copies;
+    EXPECT_TRUE(registry.prepare_as(data, "generated:product"));
+    copies.add(data);
+    return data;
+  };
+  const kernels::KernelData first = prepare(9, {});
+  EXPECT_TRUE(share_packed(first, prepare(40, {})));
+  EXPECT_FALSE(share_packed(first, prepare(9, {{"perm_b", std::vector<int64_t>{1, 0}}})));
 }
 
 // A form that is asked for holds for one shape; where shapes are open, each has its own, by the rules.

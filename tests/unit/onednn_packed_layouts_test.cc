@@ -18,10 +18,10 @@ const memory::desc kOtherBlocked(kDims, kFloat, memory::format_tag::OIhw16i16o);
 // How many threads there are decides which layout a primitive wants.
 TEST(PackedLayouts, ServeAnotherLayoutThanTheStoredOne) {
   const Tensor weights = random_tensor(kDims, 1);
-  std::vector<kernels::PackedConstant> packed;
-  PackedLayouts(packed, 1).get(weights, kPlain, kBlocked);
+  kernels::KernelData data;
+  PackedLayouts(data, 1).get(weights, kPlain, kBlocked);
   const Tensor released = Tensor::view(DType::F32, weights.shape(), nullptr, nullptr);
-  const memory object = PackedLayouts(packed, 1).get(released, kPlain, kOtherBlocked);
+  const memory object = PackedLayouts(data, 1).get(released, kPlain, kOtherBlocked);
   EXPECT_EQ(object.get_desc(), kOtherBlocked);
   const auto* elements = static_cast<const float*>(object.get_data_handle());
   const std::span<const float> expected = weights.data<float>();
@@ -36,10 +36,10 @@ TEST(PackedLayouts, ServeAnotherLayoutThanTheStoredOne) {
 }
 
 TEST(PackedLayouts, OfAConstantThatIsNotStoredAreAnError) {
-  std::vector<kernels::PackedConstant> packed;
-  PackedLayouts(packed, 1).get(random_tensor(kDims, 1), kPlain, kBlocked);
+  kernels::KernelData data;
+  PackedLayouts(data, 1).get(random_tensor(kDims, 1), kPlain, kBlocked);
   const Tensor released = Tensor::view(DType::F32, kDims, nullptr, nullptr);
-  EXPECT_THROW(PackedLayouts(packed, 2).get(released, kPlain, kBlocked), Error);
+  EXPECT_THROW(PackedLayouts(data, 2).get(released, kPlain, kBlocked), Error);
 }
 
 }  // namespace

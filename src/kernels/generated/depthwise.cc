@@ -362,7 +362,7 @@ class DepthwiseKernel : public PreparedKernel {
       const Tensor& weights = data.input(input).constant;
       // A padding of zeros would make NaN of what is not finite.
       if (!weights.raw() || (number == kFilterPanels && !is_finite(weights))) return false;
-      data.packed.push_back({number, layout, pack_channels(weights, layout_, rows)});
+      if (!data.take_copies({number}, layout)) data.packed.push_back({number, layout, pack_channels(weights, layout_, rows)});
       packed = &data.packed.back();
     }
     panels = packed->elements;

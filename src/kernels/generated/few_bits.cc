@@ -90,6 +90,9 @@ bool read_few_bits(const KernelData& data, const StridedOperand& matrix, Product
 
 void pack_few_bits(KernelData& data, const StridedOperand& matrix, const ProductLayout& layout) {
   const ProductCode& code = layout.code;
+  const bool is_known = code.has_zeros ? data.take_copies({kWeights, kWeightScales, kWeightZeros}, layout.of_weights())
+                                       : data.take_copies({kWeights, kWeightScales}, layout.of_weights());
+  if (is_known) return;
   const ScalesInMemory in_memory = *find_scales(data, matrix);
   const Tensor &weights = data.input(1).constant, &scales = data.input(kScalesOfB).constant;
   const int64_t width = code.panel_columns(), steps = code.steps_of_word(), words = code.depth / steps;

@@ -77,7 +77,7 @@ class IntegerDepthwise : public PreparedKernel {
     if (!find_packed(data_, kFilterWords)) {
       const Tensor &weights = data_.input(1).constant, &zeros = data_.input(kZeroOfB).constant;
       if (!weights.raw() || (data_.input(kZeroOfB).present && !zeros.defined())) return false;
-      pack_filters(weights, zeros, layout);
+      if (!data_.take_copies({kFilterWords, kFilterSums}, layout)) pack_filters(weights, zeros, layout);
     }
     const PackedConstant *words = find_packed(data_, kFilterWords), *sums = find_packed(data_, kFilterSums);
     if (words->layout != layout || !sums || sums->layout != layout) return false;

@@ -247,10 +247,12 @@ void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductL
   const Tensor& weights = data.input(1).constant;
   if (layout.code.has_few_bits()) return pack_few_bits(data, matrix, layout);
   if (!layout.code.is_integer()) {
+    if (data.take_copies({kWeights}, layout.of_weights())) return;
     auto* const pack = layout.code.has_half_weights() ? &pack_elements<uint16_t> : &pack_elements<float>;
     data.packed.push_back({kWeights, layout.of_weights(), pack(weights, matrix, layout)});
     return;
   }
+  if (data.take_copies({kWeights, kColumnData}, layout.of_weights())) return;
   auto [words, columns] =
       layout.integers.pack_weights(data.op == kIntegerConvolution ? weights_as_matrix(weights) : weights, matrix,
                                    data.input(kZeroOfB).constant, layout.code.panel_columns());

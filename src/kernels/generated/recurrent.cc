@@ -143,7 +143,8 @@ class RecurrentKernel : public PreparedKernel {
     if (packed && packed->layout != of_panels()) return false;
     if (!packed) {
       if (!data_.input(kR).constant.raw()) return false;
-      data_.packed.push_back({kRecurrentPanels, of_panels(), pack_recurrent_weights()});
+      if (!data_.take_copies({kRecurrentPanels}, of_panels()))
+        data_.packed.push_back({kRecurrentPanels, of_panels(), pack_recurrent_weights()});
     }
     panels_ = find_packed(data_, kRecurrentPanels)->elements;
     if (const InputDescription& x = data_.input(kX); x.is_static()) data_.workspace_bytes = workspace_bytes({(*x.shape)[0], (*x.shape)[1]});

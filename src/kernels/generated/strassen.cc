@@ -387,7 +387,7 @@ class Strassen : public PreparedKernel {
   bool prepare_weights(const StridedOperand& matrix, ProductGenerator generate) {
     const std::vector<int64_t> layout{depth_, columns_, code_.panel_columns(), half_, pairs_};
     const PackedConstant* packed = find_packed(data_, kStepBalance);
-    if (!packed) {
+    if (!packed && !(plan_ && data_.take_copies({kBalancedWeights, kStepBalance, kColumnBalance}, layout))) {
       const Tensor& weights = data_.input(1).constant;
       if (!weights.raw()) return false;
       BalancedWeights balanced(weights.data<float>().data(), matrix);

@@ -145,15 +145,21 @@ const memory* PackedLayouts::find(const memory::desc& wanted) {
   if (known != known_.end()) return &known->object;
   const std::vector<int64_t> layout = numbers_of(wanted);
   if (layout.empty()) return nullptr;
-  auto stored = std::ranges::find_if(
-      *packed_, [&](const PackedConstant& packed) { return packed.number == number_ && packed.layout == layout; });
-  if (stored == packed_->end()) return nullptr;
+  auto find_stored = [&] {
+    return std::ranges::find_if(data_->packed,
+                                [&](const PackedConstant& packed) { return packed.number == number_ && packed.layout == layout; });
+  };
+  auto stored = find_stored();
+  if (stored == data_->packed.end()) {
+    if (!data_->take_copies({number_}, layout)) return nullptr;
+    stored = find_stored();
+  }
   memory object(wanted, cpu(), const_cast<void*>(stored->elements.raw()));
   return &known_.emplace_back(wanted, object, stored->elements).object;
 }
 
 std::optional<memory> PackedLayouts::stored(const memory::desc& plain) const {
-  for (const PackedConstant& packed : *packed_) {
+  for (const PackedConstant& packed : data_->packed) {
     if (packed.number != number_) continue;
     if (const auto desc = description_of(packed.layout, plain)) {
       return memory(*desc, cpu(), const_cast<void*>(packed.elements.raw()));
@@ -181,7 +187,7 @@ memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, cons
   if (layout.empty()) {
     reads_tensor_ = true;  // to pack it again, since nobody else could tell what this is
   } else {
-    packed_->push_back({number_, std::move(layout), elements});
+    data_->packed.push_back({number_, std::move(layout), elements});
   }
   known_.emplace_back(wanted, packed, std::move(elements));
   drop_mapped_pages(tensor.raw(), tensor.bytes());  // the packed copy is what is read from now on

@@ -71,8 +71,8 @@ inline bool is_optimized(const dnnl::primitive_desc& pd) {
 // A constant operand in the layouts that primitives asked for, which are stored in the kernel's data.
 class PackedLayouts {
  public:
-  // The constant of that number among `packed`.
-  PackedLayouts(std::vector<PackedConstant>& packed, size_t number) : packed_(&packed), number_(number) {}
+  // The constant of that number among what the data has packed.
+  PackedLayouts(KernelData& data, size_t number) : data_(&data), number_(number) {}
 
   // `tensor` is seen as `plain`, which has its memory's layout. It may have been released since it was packed.
   memory get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
@@ -94,7 +94,7 @@ class PackedLayouts {
   std::optional<memory> stored(const memory::desc& plain) const;
   memory pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted);
 
-  std::vector<PackedConstant>* packed_;
+  KernelData* data_;
   size_t number_;
   std::vector<Known> known_;  // with the library's own descriptions
   bool reads_tensor_ = false;
@@ -161,7 +161,7 @@ class ShapedKernel : public PreparedKernel {
   std::string_view implementation() const { return data_.implementation; }
   // Whether an instance was made for shapes that hold in all runs.
   bool is_static() const { return is_static_; }
-  PackedLayouts packed_layouts(size_t number) const { return PackedLayouts(data_.packed, number); }
+  PackedLayouts packed_layouts(size_t number) const { return PackedLayouts(data_, number); }
   // The constant value of input i; null when it is not constant.
   const Tensor* constant(size_t i) const {
     const Tensor& value = data_.input(i).constant;

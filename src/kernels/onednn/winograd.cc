@@ -428,7 +428,8 @@ class Winograd : public ShapedKernel {
     if (!packed) {
       const Tensor& weights = *constant(1);
       if (!weights.raw()) return nullptr;
-      data_.packed.push_back({kTransformedWeights, layout, transformed_weights(weights, *products_)});
+      if (!data_.take_copies({kTransformedWeights}, layout))
+        data_.packed.push_back({kTransformedWeights, layout, transformed_weights(weights, *products_)});
       drop_mapped_pages(weights.raw(), weights.bytes());
       packed = &data_.packed.back();
     }

@@ -10,6 +10,7 @@
 #include <string>
 #include <type_traits>
 
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/families.h"
