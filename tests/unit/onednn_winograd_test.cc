@@ -9,6 +9,7 @@ struct WinogradCase {
   std::vector<int64_t> x;  // channels last
   int64_t channels;
   std::vector<int64_t> pads;
+  int64_t frames = 1, stride = 1, dilation = 1;  // of a window along the first of three axes
 };
 
 const std::vector<WinogradCase> kWinogradCases = {
@@ -17,11 +18,20 @@ const std::vector<WinogradCase> kWinogradCases = {
     {{3, 17, 14, 24}, 32, {2, 0, 1, 3}},  // several images, and uneven pads
     {{1, 14, 14, 64}, 64, {1, 1, 1, 1}},  // one block for all threads
     {{1, 60, 60, 16}, 32, {1, 1, 1, 1}},  // several blocks for each
+    {{1, 5, 12, 13, 16}, 32, {1, 1, 1, 1, 1, 1}, 3},
+    {{2, 8, 17, 14, 32}, 24, {0, 2, 0, 3, 1, 0}, 2, 2},
+    {{1, 7, 20, 20, 16}, 32, {4, 1, 1, 0, 1, 1}, 3, 1, 2},
 };
 
-Tensor random_weights(const WinogradCase& c) { return random_tensor({c.channels, c.x[3], 3, 3}, 2); }
+Tensor random_weights(const WinogradCase& c) {
+  return c.x.size() == 4 ? random_tensor({c.channels, c.x.back(), 3, 3}, 2) : random_tensor({c.channels, c.x.back(), c.frames, 3, 3}, 2);
+}
 
-AttributeSet attributes_of(const WinogradCase& c) { return {{"channels_last", int64_t{1}}, {"pads", c.pads}}; }
+AttributeSet attributes_of(const WinogradCase& c) {
+  const AttributeSet attributes{{"channels_last", int64_t{1}}, {"pads", c.pads}};
+  if (c.x.size() == 4) return attributes;
+  return attributes.with("strides", std::vector<int64_t>{c.stride, 1, 1}).with("dilations", std::vector<int64_t>{c.dilation, 1, 1});
+}
 
 // The transform with generated products, then the library's.
 const kernels::PreparedRegistry& registry() {
@@ -125,6 +135,7 @@ TEST(OnednnWinograd, IsForOtherConvolutionsNot) {
   EXPECT_EQ(implementation_of(attributes.with("direct", int64_t{1}), x, w), "onednn:convolution");
   EXPECT_EQ(implementation_of(attributes.with("strides", std::vector<int64_t>{1, 2}), x, w), "onednn:convolution");
   EXPECT_EQ(implementation_of(attributes.with("dilations", std::vector<int64_t>{2, 2}), x, w), "onednn:convolution");
+  EXPECT_EQ(implementation_of({{"channels_last", int64_t{1}}}, random_tensor({1, 3, 28, 28, 32}, 1), random_tensor({32, 32, 3, 1, 3}, 2)), "onednn:convolution");
   EXPECT_EQ(implementation_of(attributes, random_tensor({1, 4, 4, 32}, 1), w), "onednn:convolution")
       << "one tile is not worth it";
 }

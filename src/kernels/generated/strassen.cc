@@ -54,15 +54,27 @@ constexpr int64_t kStrassenCodeVersion = 1;
 // Constants of a kernel's data. The code has the number of other products', as it says the instruction set, unless there is code of a direct product.
 enum PackedStrassen : uint8_t { kBalancedWeights = kWeights, kStepBalance = kColumnData, kColumnBalance = kWeightScales, kStrassenCode = kWeightZeros + 1 };
 
+// Numbers in the layout of packed constants.
+constexpr size_t kSizesOfLayout = 7;
 // Most steps of the depth that are a part.
 constexpr int64_t kMostSteps = 768;
-// Most rows of a block: more would share what forming a panel costs, but threads share blocks best, as the operands stay in the cache of one then.
-constexpr int64_t kMostRows = 100;
-// As many blocks as two threads can share evenly.
-int64_t count_row_blocks(int64_t rows) {
-  const int64_t blocks = ceil_div(rows, kMostRows);
-  return blocks == 1 ? 1 : ceil_div(blocks, 2) * 2;
-}
+// How rows are divided. Results differ with it in their last bits, so code that was compiled for other threads or another cache keeps its own.
+struct Blocking {
+  int64_t threads = 2;  // that share the blocks evenly: what one of them formed of A, another would fetch from its cache
+  int64_t rows = 100;   // of a block at most: the more, the fewer panels are formed, as long as the operands stay in the second-level cache
+
+  // A single thread computes as two do.
+  static Blocking of_machine(Isa isa) {
+    constexpr int64_t kCacheBytesOfRow = 10 << 10, kWidestLanes = 16, kMostRows = 100, kFewestRows = 20;  // as measured; narrow tiles read operands more often
+    const int64_t fit = second_level_cache() * describe(isa).lanes / (kWidestLanes * kCacheBytesOfRow);
+    return {.threads = std::clamp<int64_t>(thread_count(), 2, 16), .rows = std::clamp(fit, kFewestRows, kMostRows)};
+  }
+  int64_t count_blocks(int64_t of_rows) const {
+    constexpr int64_t kFewestRows = 10;
+    const int64_t blocks = ceil_div(ceil_div(of_rows, rows), threads) * threads;
+    return std::clamp<int64_t>(blocks, 1, std::max<int64_t>(of_rows / kFewestRows, 1));
+  }
+};
 
 constexpr uint32_t kExponentBits = 23;
 constexpr int kExponentBias = 127;
@@ -79,19 +91,21 @@ float power_of_two(int exponent) {
 
 struct Sizes {
   int64_t rows = 0, depth = 0, columns = 0;
+  int64_t matrices = 1, blocks = 1;  // of A, and of the rows of each
 };
 
 // Whether it pays. In multiply-adds of vectors, as measured with AVX-512 and AVX2: beside the seven products what forming the operands takes for each vector of A,
-// forming panels for each of a quarter of B and a block, and the sums for each vector of Y. Threads share pairs where there are fewer blocks than threads.
+// forming panels for each of a quarter of B and a block, and the sums for each vector of Y. Threads that find no block wait.
 bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs, int64_t threads) {
   const bool is_wide = describe(code.isa).lanes >= 16;
   const double of_operand = is_wide ? 12 : 20, of_panel = is_wide ? 1.5 : 3, of_result = is_wide ? 12 : 20;
   constexpr double kGain = 0.98;
   const auto lanes = static_cast<double>(describe(code.isa).lanes), half = static_cast<double>(code.half_depth(of.depth)), rows = static_cast<double>(ceil_div(of.rows, 2)),
-             columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>(count_row_blocks(of.rows));
+             columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>(of.blocks);
   const double seven = 7 * rows * half * columns + 4 * (of_operand * rows * half / lanes + of_panel * blocks * half * columns + of_result * rows * columns);
   const double direct = static_cast<double>(of.rows) * static_cast<double>(of.depth) * static_cast<double>(of.columns) / lanes;
-  return seven * static_cast<double>(ceil_div(pairs, threads) * threads) < kGain * direct * static_cast<double>(pairs);
+  const int64_t all_blocks = of.matrices * of.blocks, places = ceil_div(all_blocks, threads) * threads;
+  return seven * static_cast<double>(places) < kGain * direct * static_cast<double>(all_blocks);
 }
 
 // Panels of B balanced by steps and columns.
@@ -272,8 +286,8 @@ class BalancedWeights {
 
 // What is known when shapes are.
 struct StrassenPlan : ProductPlaces {
-  StrassenPlan(InputShapes of, const StridedProduct& product, const Epilogue& epilogue)
-      : ProductPlaces(product, epilogue), shapes(std::move(of)), y_shape(product.y_shape), blocks(count_row_blocks(rows)) {}
+  StrassenPlan(InputShapes of, const StridedProduct& product, const Epilogue& epilogue, const Blocking& blocking)
+      : ProductPlaces(product, epilogue), shapes(std::move(of)), y_shape(product.y_shape), blocks(blocking.count_blocks(rows)) {}
 
   int64_t first_row(int64_t block) const { return rows * block / blocks; }
   int64_t half_rows() const { return ceil_div(ceil_div(rows, blocks), 2); }  // of a block, at most
@@ -287,21 +301,25 @@ struct StrassenPlan : ProductPlaces {
 class Strassen : public PreparedKernel {
  public:
   // Without a plan, rows are those of a run.
-  Strassen(KernelData& data, const ProductLayout& layout, std::optional<StrassenPlan> plan)
+  Strassen(KernelData& data, const ProductLayout& layout, std::optional<StrassenPlan> plan, const Blocking& blocking)
       : data_(data),
         attributes_(data),
         code_{layout.code.isa, plan ? product_tile(layout.code.isa, layout.columns, 2) : layout.code.tile, layout.code.epilogue},
         product_(code_.product(false)),
         numbers_{code_.tile.rows},
         plan_(std::move(plan)),
+        blocking_(blocking),
         depth_(layout.depth),
         columns_(layout.columns),
         half_(code_.half_depth(depth_)),
         pairs_(ceil_div(columns_, 2 * code_.panel_columns())),
         operand_stride_(row_stride(half_, code_.tile)) {}
 
-  // Whether it would for that number of rows, where so many threads share the pairs. A run does not ask for its threads: its results do not depend on them.
-  bool pays(int64_t rows, int64_t threads = 1) const { return rows >= kFewestRows && is_worthwhile({rows, depth_, columns_}, code_, pairs_, threads); }
+  // Whether it would for those rows of so many matrices, with the threads that blocks are made for: a run does not ask for its own, as results do not depend on them.
+  bool pays(int64_t rows, int64_t matrices) const {
+    const Sizes sizes{.rows = rows, .depth = depth_, .columns = columns_, .matrices = matrices, .blocks = blocking_.count_blocks(rows)};
+    return rows >= kFewestRows && is_worthwhile(sizes, code_, pairs_, blocking_.threads);
+  }
 
   // Whether the first half of the depth and the left panel of a pair are always whole; and for rows of a run, whether the direct product has the same
   // panels.
@@ -326,7 +344,7 @@ class Strassen : public PreparedKernel {
     if (plan_) return run(context, *plan_);
     Plans& plans = static_cast<Plans&>(*state);
     const StrassenPlan* plan = find_plan(context, plans);
-    plan && pays(plan->rows) ? run(context, *plan) : direct_->run(context, plans.direct.get());
+    plan && pays(plan->rows, std::ssize(plan->matrices)) ? run(context, *plan) : direct_->run(context, plans.direct.get());
   }
 
  private:
@@ -342,7 +360,7 @@ class Strassen : public PreparedKernel {
     InputShapes shapes = input_shapes(context);
     const std::optional<StridedProduct> product = attributes_.resolve(shapes);
     const bool fits = product && product->a.strides.back() == 1 && product->b.dims[product->b.rank() - 2] == depth_ && product->b.dims.back() == columns_;
-    return fits ? &state.plans.add(StrassenPlan(std::move(shapes), *product, code_.epilogue)) : nullptr;
+    return fits ? &state.plans.add(StrassenPlan(std::move(shapes), *product, code_.epilogue, blocking_)) : nullptr;
   }
 
   void run(KernelContext& context, const StrassenPlan& plan) const {
@@ -385,7 +403,7 @@ class Strassen : public PreparedKernel {
   size_t factor_elements(const StrassenPlan& plan) const { return static_cast<size_t>(4 * plan.half_rows()); }
 
   bool prepare_weights(const StridedOperand& matrix, ProductGenerator generate) {
-    const std::vector<int64_t> layout{depth_, columns_, code_.panel_columns(), half_, pairs_};
+    const std::vector<int64_t> layout{depth_, columns_, code_.panel_columns(), half_, pairs_, blocking_.threads, blocking_.rows};
     const PackedConstant* packed = find_packed(data_, kStepBalance);
     if (!packed && !(plan_ && data_.take_copies({kBalancedWeights, kStepBalance, kColumnBalance}, layout))) {
       const Tensor& weights = data_.input(1).constant;
@@ -640,6 +658,7 @@ class Strassen : public PreparedKernel {
   StrassenEntries numbers_;
   std::optional<StrassenPlan> plan_;
   std::unique_ptr<PreparedKernel> direct_;  // for few rows of a run
+  Blocking blocking_;
   int64_t depth_, columns_;
   int64_t half_;   // of the depth, with padding
   int64_t pairs_;  // of panels
@@ -657,6 +676,12 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   if (!layout || layout->taps != 1) return nullptr;
   const StridedOperand matrix = *weights_matrix(data, attributes);
   if (matrix.strides[0] != 1 && matrix.strides[1] != 1) return nullptr;
+  Blocking blocking = Blocking::of_machine(layout->code.isa);
+  if (const PackedConstant* packed = find_packed(data, kStepBalance)) {
+    if (packed->layout.size() != kSizesOfLayout) return nullptr;
+    blocking = {.threads = packed->layout[kSizesOfLayout - 2], .rows = packed->layout[kSizesOfLayout - 1]};
+    if (blocking.threads < 1 || blocking.rows < 1) return nullptr;
+  }
   std::optional<StrassenPlan> plan;
   if (data.is_static()) {
     InputShapes shapes = input_shapes(data);
@@ -668,14 +693,14 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
       product = attributes.resolve(shapes);
     }
     if (!product || product->a.strides.back() != 1) return nullptr;
-    plan.emplace(std::move(shapes), *product, layout->code.epilogue);
+    plan.emplace(std::move(shapes), *product, layout->code.epilogue, blocking);
   } else if (data.op == kConvolution) {
     return nullptr;
   }
   constexpr int64_t kRowsOfRun = 128;  // that are thought of where rows are not known
-  const int64_t rows = plan ? plan->rows : kRowsOfRun, blocks = plan ? plan->all_blocks() : count_row_blocks(rows);
-  auto kernel = std::make_unique<Strassen>(data, *layout, std::move(plan));
-  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, blocks < thread_count() ? thread_count() : 1))) return nullptr;
+  const int64_t rows = plan ? plan->rows : kRowsOfRun, matrices = plan ? std::ssize(plan->matrices) : 1;
+  auto kernel = std::make_unique<Strassen>(data, *layout, std::move(plan), blocking);
+  if (!kernel->is_applicable() || (data.implementation.empty() && !kernel->pays(rows, matrices))) return nullptr;
   return kernel->prepare(matrix, generators) ? std::move(kernel) : nullptr;
 }
 

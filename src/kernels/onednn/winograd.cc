@@ -10,6 +10,9 @@
 // Few tiles are one block, of which each thread does a part in each step. The products are by generated code (panel_products.h), whose
 // tiles of rows divide the blocks: a library's product of 36 small matrices took up to twice as long.
 //
+// A window of several frames, as of a video or a volume, is a sum of windows of images: their channels lie side by side in the rows of the matrices, so that
+// one product adds them.
+//
 // Toom and Cook's construction gives the matrices for any five points beside infinity. Those here, 0, ±5/8 and ±3/2, keep the
 // largest error within four times that of the direct sum; 0, ±1 and ±2, which Lavin and Gray take ("Fast algorithms for convolutional
 // neural networks", 2016), are several times worse.
@@ -60,9 +63,9 @@ std::array<std::array<double, kWindow>, kPatch> weight_transform() {
   return rows;
 }
 
-// W, [K, C, 3, 3], as the 36 matrices [C, K] in panels.
+// W, [K, C, 3, 3] or [K, C, frames, 3, 3], as the 36 matrices [frames · C, K] in panels.
 Tensor transformed_weights(const Tensor& weights, const PanelProducts& form) {
-  const int64_t K = weights.dim(0), C = weights.dim(1);
+  const int64_t K = form.columns(), depth = form.depth(), C = weights.dim(1), frames = depth / C;
   const auto rows = weight_transform();
   Tensor result = Tensor::allocate(DType::F32, Shape{form.elements()});
   const bool has_edge = K % form.width() != 0;
@@ -75,7 +78,7 @@ Tensor transformed_weights(const Tensor& weights, const PanelProducts& form) {
     const int64_t count = std::min(kSide, K - first_k);
     std::array<Side, kWindow * kWindow> g{};
     for (int64_t k = 0; k < count; ++k) {
-      const float* window = from + ((first_k + k) * C + c) * kWindow * kWindow;
+      const float* window = from + ((first_k + k) * depth + c % C * frames + c / C) * kWindow * kWindow;
       for (size_t i = 0; i < g.size(); ++i) g[i][static_cast<size_t>(k)] = static_cast<double>(window[i]);
     }
     for (size_t i = 0; i < kPatch; ++i) {
@@ -100,17 +103,17 @@ Tensor transformed_weights(const Tensor& weights, const PanelProducts& form) {
       }
     }
   };
-  parallel_for((C + kSide - 1) / kSide, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t first_c = begin * kSide; first_c < std::min(end * kSide, C); first_c += kSide) {
+  parallel_for((depth + kSide - 1) / kSide, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t first_c = begin * kSide; first_c < std::min(end * kSide, depth); first_c += kSide) {
       for (int64_t first_k = 0; first_k < K; first_k += kSide) {
-        for (int64_t c = first_c; c < std::min(first_c + kSide, C); ++c) transform(c, first_k);
+        for (int64_t c = first_c; c < std::min(first_c + kSide, depth); ++c) transform(c, first_k);
       }
     }
   });
   return result;
 }
 
-// W again, [9, C, K], from the matrices. Point 0 has the first weight of a column times a factor, infinity the third, and the difference
+// W again, [9, frames · C, K], from the matrices. Point 0 has the first weight of a column times a factor, infinity the third, and the difference
 // between kInner and -kInner the second.
 Tensor recovered_weights(const float* from, const PanelProducts& form) {
   constexpr double inner = kInner, outer = kOuter;
@@ -140,18 +143,27 @@ struct WinogradShape {
   int64_t batch, height, width, C;  // of x
   int64_t rows, columns, K;         // of y
   int64_t top, left;                // pads
+  WindowAxis frames;                // a single one of an image
 
+  int64_t depth() const { return frames.kernel * C; }
+  int64_t images() const { return batch * frames.output; }  // of y
+  // That the tap of a window sees for an image of y; none in the padding.
+  std::optional<int64_t> image_of_x(int64_t image, int64_t tap) const {
+    const int64_t frame = frames.start(image % frames.output) + tap * frames.dilation;
+    if (frame < 0 || frame >= frames.input) return std::nullopt;
+    return image / frames.output * frames.input + frame;
+  }
   int64_t tiles_down() const { return (rows + kTile - 1) / kTile; }
   int64_t tiles_across() const { return (columns + kTile - 1) / kTile; }
-  int64_t tiles() const { return batch * tiles_down() * tiles_across(); }
+  int64_t tiles() const { return images() * tiles_down() * tiles_across(); }
 };
 
 // Whether it pays: the transforms cost time for each element of the 36 matrices, and there are four times as many weights to read. In
 // multiply-adds, as measured with AVX-512 and AVX2.
 bool is_worthwhile(const WinogradShape& s) {
   constexpr double kOfTransform = 12, kOfWeight = 20;
-  const double tiles = static_cast<double>(s.tiles()), C = static_cast<double>(s.C), K = static_cast<double>(s.K);
-  const double points = static_cast<double>(s.batch * s.rows * s.columns);
+  const double tiles = static_cast<double>(s.tiles()), C = static_cast<double>(s.depth()), K = static_cast<double>(s.K);
+  const double points = static_cast<double>(s.images() * s.rows * s.columns);
   const double direct = kWindow * kWindow * C * K * (points + kOfWeight);
   const double transformed = kMatrices * (C * K * (tiles + kOfWeight) + kOfTransform * tiles * (C + K));
   return transformed < 0.9 * direct;
@@ -169,8 +181,8 @@ struct WinogradEpilogue {
 
 class WinogradInstance : public ShapedKernel::Instance {
  public:
-  WinogradInstance(const WinogradShape& shape, const WinogradEpilogue& epilogue, const PanelProducts& products, const Tensor& weights)
-      : s_(shape), zeros_(static_cast<size_t>(shape.C)), epilogue_(epilogue), products_(products), weights_(weights) {
+  WinogradInstance(const WinogradShape& shape, Shape y_shape, const WinogradEpilogue& epilogue, const PanelProducts& products, const Tensor& weights)
+      : s_(shape), y_shape_(std::move(y_shape)), zeros_(static_cast<size_t>(shape.C)), epilogue_(epilogue), products_(products), weights_(weights) {
     const int64_t tiles = s_.tiles(), threads = thread_count(), unit = products.rows_of_tile(), units = (tiles + unit - 1) / unit;
     // Of what a block takes of the second-level cache, beside the weights that stream through it.
     const int64_t bytes_of_tile = kMatrices * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
@@ -195,7 +207,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     dnnl::algorithm algorithm{};
     float alpha = 0, beta = 0;
     operations.get_params_eltwise(0, algorithm, alpha, beta);
-    y_ = handle(channels_last(Shape{s_.batch, s_.K, s_.rows, s_.columns}, memory::data_type::f32));
+    y_ = handle(channels_last(Shape{s_.images(), s_.K, s_.rows, s_.columns}, memory::data_type::f32));
     const dnnl::eltwise_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, algorithm, y_.get_desc(),
                                                    y_.get_desc(), alpha, beta, none);
     activation_ = dnnl::eltwise_forward(pd);
@@ -208,7 +220,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     operands.x = context.input(0).data<float>().data();
     if (const Tensor* bias = context.optional_input(2)) operands.bias = bias->data<float>().data();
     if (const Tensor* addend = context.optional_input(3)) operands.addend = addend->data<float>().data();
-    Tensor& y = context.allocate_output(0, DType::F32, Shape{s_.batch, s_.rows, s_.columns, s_.K});
+    Tensor& y = context.allocate_output(0, DType::F32, y_shape_);
     operands.y = y.data<float>().data();
     has_unbounded_ = false;
     is_shared_ ? run_together(operands) : run_blocks(operands);
@@ -283,7 +295,7 @@ class WinogradInstance : public ShapedKernel::Instance {
   }
 
   struct Place {
-    int64_t image, row, column;  // of the tile's first point of y
+    int64_t image, row, column;  // of the tile's first point of y; images are those of all frames
   };
   Place place_of(int64_t tile) const {
     const int64_t across = s_.tiles_across(), down = s_.tiles_down();
@@ -293,17 +305,20 @@ class WinogradInstance : public ShapedKernel::Instance {
   // The patch of a tile to its row of each of the matrices.
   void transform(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) const {
     const auto [image, y, x] = place_of(block.first + tile);
-    std::array<const float*, kMatrices> points;
-    for (int64_t r = 0; r < kPatch; ++r) {
-      const int64_t row = y - s_.top + r;
-      const float* from = operands.x + ((image * s_.height + row) * s_.width + x - s_.left) * s_.C;
-      for (int64_t q = 0; q < kPatch; ++q) {
-        const int64_t column = x - s_.left + q;
-        const bool is_inside = row >= 0 && row < s_.height && column >= 0 && column < s_.width;
-        points[static_cast<size_t>(r * kPatch + q)] = is_inside ? from + q * s_.C : zeros_.data();
+    for (int64_t tap = 0; tap < s_.frames.kernel; ++tap) {
+      const std::optional<int64_t> of_x = s_.image_of_x(image, tap);
+      std::array<const float*, kMatrices> points;
+      for (int64_t r = 0; r < kPatch; ++r) {
+        const int64_t row = y - s_.top + r;
+        const float* from = operands.x + ((of_x.value_or(0) * s_.height + row) * s_.width + x - s_.left) * s_.C;
+        for (int64_t q = 0; q < kPatch; ++q) {
+          const int64_t column = x - s_.left + q;
+          const bool is_inside = of_x && row >= 0 && row < s_.height && column >= 0 && column < s_.width;
+          points[static_cast<size_t>(r * kPatch + q)] = is_inside ? from + q * s_.C : zeros_.data();
+        }
       }
+      transforms_.spread(points.data(), s_.C, between.transformed() + tile * products_.a_stride() + tap * s_.C, between.a_distance);
     }
-    transforms_.spread(points.data(), s_.C, between.transformed() + tile * products_.a_stride(), between.a_distance);
   }
 
   // The tile of y from its row of each of the products.
@@ -341,12 +356,14 @@ class WinogradInstance : public ShapedKernel::Instance {
       for (int64_t column = x; column < std::min(x + kTile, s_.columns); ++column) {
         Scratch<float> sums(static_cast<size_t>(s_.K));
         std::fill_n(sums.data(), s_.K, 0.0f);
-        for (int64_t tap = 0; tap < kWindow * kWindow; ++tap) {
-          const int64_t from_row = row - s_.top + tap / kWindow, from_column = column - s_.left + tap % kWindow;
-          if (from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
-          const float* from = operands.x + ((image * s_.height + from_row) * s_.width + from_column) * s_.C;
+        for (int64_t tap = 0; tap < s_.frames.kernel * kWindow * kWindow; ++tap) {
+          const int64_t frame = tap / (kWindow * kWindow), point = tap % (kWindow * kWindow);
+          const std::optional<int64_t> of_x = s_.image_of_x(image, frame);
+          const int64_t from_row = row - s_.top + point / kWindow, from_column = column - s_.left + point % kWindow;
+          if (!of_x || from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
+          const float* from = operands.x + ((*of_x * s_.height + from_row) * s_.width + from_column) * s_.C;
           for (int64_t c = 0; c < s_.C; ++c) {
-            const float* line = weights + (tap * s_.C + c) * s_.K;
+            const float* line = weights + (point * s_.depth() + frame * s_.C + c) * s_.K;
             for (int64_t k = 0; k < s_.K; ++k) sums.data()[k] += from[c] * line[k];
           }
         }
@@ -364,6 +381,7 @@ class WinogradInstance : public ShapedKernel::Instance {
 
   const WinogradTransforms& transforms_ = winograd_transforms();
   WinogradShape s_;
+  Shape y_shape_;
   std::vector<float> zeros_;  // a point of padding
   WinogradEpilogue epilogue_;
   const PanelProducts& products_;
@@ -396,7 +414,7 @@ class Winograd : public ShapedKernel {
       if (!shape) return false;
       fewest_tiles = shape->tiles();
     }
-    products_ = PanelProducts::prepare(data_, kProductCode, kMatrices, weights[1], weights[0], fewest_tiles, generate);
+    products_ = PanelProducts::prepare(data_, kProductCode, kMatrices, element_count(weights) / weights[0] / (kWindow * kWindow), weights[0], fewest_tiles, generate);
     return products_ && prepare_static();
   }
 
@@ -404,15 +422,17 @@ class Winograd : public ShapedKernel {
     const std::optional<WinogradShape> shape = applicable(shapes);
     if (!shape) return other_ ? other_->make(shapes) : nullptr;
     if (shapes.size() > 2 && shapes[2] && *shapes[2] != Shape{shape->K}) return nullptr;
-    if (shapes.size() > 3 && shapes[3] && *shapes[3] != Shape{shape->batch, shape->rows, shape->columns, shape->K})
-      return nullptr;
+    Shape y_shape = *shapes[0];
+    y_shape.end()[-3] = shape->rows, y_shape.end()[-2] = shape->columns, y_shape.end()[-1] = shape->K;
+    if (y_shape.size() > 4) y_shape[1] = shape->frames.output;
+    if (shapes.size() > 3 && shapes[3] && *shapes[3] != y_shape) return nullptr;
     dnnl::post_ops operations;
     if (!append_activation(operations, attributes())) return nullptr;
     WinogradEpilogue epilogue;
     const bool is_bound = read_bounds(epilogue);
     const Tensor* panels = find_panels();
     if (!panels) return nullptr;
-    auto instance = std::make_unique<WinogradInstance>(*shape, epilogue, *products_, *panels);
+    auto instance = std::make_unique<WinogradInstance>(*shape, std::move(y_shape), epilogue, *products_, *panels);
     if (!is_bound) instance->set_activation(operations);
     return instance;
   }
@@ -446,20 +466,22 @@ class Winograd : public ShapedKernel {
   // Empty where the window is another, the operands do not fit, or there is nothing to compute.
   std::optional<WinogradShape> resolve(const Shapes& shapes) const {
     const Shape &x = *shapes[0], &w = *shapes[1];
-    if (x.size() != 4 || w[1] != x[3]) return std::nullopt;
-    Window window = read_window(attributes(), 2, std::span(w).subspan(2));
-    resolve_window(window, std::span(x).subspan(1, 2));
-    const WindowAxis &down = window.axes[0], &across = window.axes[1];
-    if (x[0] * down.output * across.output * w[0] * w[1] == 0) return std::nullopt;
+    if (x.size() != w.size() || w[1] != x.back()) return std::nullopt;
+    const size_t axes = x.size() - 2;
+    Window window = read_window(attributes(), axes, std::span(w).subspan(2));
+    resolve_window(window, std::span(x).subspan(1, axes));
+    const WindowAxis &down = window.axes[axes - 2], &across = window.axes[axes - 1];
+    if (x[0] * window.outputs() * w[0] * w[1] == 0) return std::nullopt;
     return WinogradShape{.batch = x[0],
-                         .height = x[1],
-                         .width = x[2],
-                         .C = x[3],
+                         .height = x[axes - 1],
+                         .width = x[axes],
+                         .C = x.back(),
                          .rows = down.output,
                          .columns = across.output,
                          .K = w[0],
                          .top = down.pad_begin,
-                         .left = across.pad_begin};
+                         .left = across.pad_begin,
+                         .frames = axes == 2 ? WindowAxis{.kernel = 1, .input = 1, .output = 1} : window.axes[0]};
   }
 
   // Whether the activation, if there is one, is between two bounds.
