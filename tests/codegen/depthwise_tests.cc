@@ -1,4 +1,4 @@
-// Depthwise convolutions, also behind pointwise ones: their code beside the evaluator of the loop IR bit for bit, and beside the reference kernel.
+// Depthwise convolutions, also behind pointwise ones and in groups of several channels: their code beside the evaluator of the loop IR bit for bit, and beside the reference kernel.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -180,6 +180,44 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{{1, 8, 8, 3}, 24, {4, 3}, {{"group", int64_t{24}}, {"auto_pad", std::string("SAME_LOWER")}}}),
     [](const auto& info) { return fmt::format("{}", info.index); });
 
+struct Groups {
+  int64_t count, inputs, results;  // channels of a group
+  Dims image, kernel;              // batch, height, width
+  AttributeSet attributes;
+};
+
+class GeneratedGroups : public testing::TestWithParam<Groups> {};
+
+TEST_P(GeneratedGroups, AgreeWithTheReference) {
+  const Groups& g = GetParam();
+  const int64_t channels = g.count * g.results;
+  const Tensor x = random_tensor({g.image[0], g.image[1], g.image[2], g.count * g.inputs}, 1), b = random_tensor({channels}, 3), none;
+  const Tensor w = random_tensor({channels, g.inputs, g.kernel[0], g.kernel[1]}, 2);
+  const AttributeSet attributes = g.attributes.with("group", g.count).with("channels_last", int64_t{1}).with("activation", std::string("Relu"));
+  const Tensor expected = run_kernel(std::string(kConvolution), attributes, {x, w, b})[0];
+  const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 4);
+  const Prepared prepared(kConvolution, attributes, {x, w, b}, kGenerated);
+  ASSERT_TRUE(prepared.kernel);
+  const Tensor result = prepared.run(*prepared.kernel);
+  expect_close(result, expected, 1e-5f);
+  expect_the_same_again(prepared, result);
+
+  const Prepared residual(kConvolution, attributes, {x, w, none, z}, kGenerated);
+  ASSERT_TRUE(residual.kernel);
+  expect_close(residual.run(*residual.kernel), run_kernel(std::string(kConvolution), attributes, {x, w, none, z})[0], 1e-5f);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GeneratedGroups,
+    testing::Values(Groups{32, 4, 4, {2, 33, 40}, {3, 3}, {{"pads", Dims{1, 1, 1, 1}}}},
+                    Groups{24, 1, 2, {1, 40, 31}, {7, 7}, {{"pads", Dims{3, 3, 3, 3}}, {"strides", Dims{2, 2}}}},
+                    Groups{11, 3, 3, {1, 9, 9}, {3, 3}, {{"pads", Dims{2, 0, 1, 3}}}},         // a group across two panels
+                    Groups{7, 2, 1, {1, 8, 6}, {3, 5}, {{"pads", Dims{1, 4, 1, 4}}, {"dilations", Dims{1, 2}}}},
+                    Groups{2, 5, 8, {1, 6, 7}, {1, 1}, {}},
+                    Groups{5, 7, 16, {1, 6, 7}, {2, 3}, {{"strides", Dims{1, 3}}}},
+                    Groups{3, 2, 70, {1, 12, 5}, {3, 3}, {{"pads", Dims{-1, 1, 0, 1}}}}),       // cropped
+    [](const auto& info) { return fmt::format("{}", info.index); });
+
 TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
   const Tensor x = random_tensor({1, 6, 6, 8}, 1), w = random_tensor({16, 1, 3, 3}, 2), e = random_tensor({16, 8, 1, 1}, 3), none;
   const AttributeSet attributes = window(16, {1, 1}, {1, 1, 1, 1});
@@ -194,6 +232,8 @@ TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
   EXPECT_FALSE(is_generated(attributes, w, random_tensor({16, 4, 1, 1}, 3)));
   EXPECT_FALSE(Prepared(kConvolution, attributes, {x, w}).kernel);  // no activation that takes long
   EXPECT_FALSE(Prepared(kConvolution, attributes.with("activation", std::string("Swish")), {x, w}).kernel);  // channels first
+  const AttributeSet groups = window(4, {1, 1}, {2, 2, 2, 2}, {2, 2}).with("channels_last", int64_t{1});
+  EXPECT_FALSE(Prepared(kConvolution, groups, {x, random_tensor({16, 2, 3, 3}, 2)}, kGenerated).kernel);  // lines are no rows
   Tensor infinite = w.clone();
   infinite.data<float>()[7] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(is_generated(attributes, infinite, e));

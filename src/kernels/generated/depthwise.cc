@@ -5,7 +5,11 @@
 //     │ ▓▓▓▓▓▓▓▓▓▓ │  ───────────▶   │ 0 ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ 0 │  ─────────────────▶       │ · ▓▓ · · · │
 //     └────────────┘                 └─────────────────────┘                           └────────────┘
 //
-// Without an expansion, the channels are copied.
+// Without an expansion, the channels are copied. Convolutions in groups of few channels become depthwise ones on the way: a row of the strip is several then, of
+// which row i has for each channel of the result the channel i of its group, and a row of taps is as many.
+//
+//     groups of 2     a b c d e f …   ──▶   a a c c e e …    weights from the first channel of a group
+//                                           b b d d f f …    from the second
 //
 // The strip has the padding of columns, and stays in the second-level cache: what lies between the two convolutions is never written anywhere else
 // (depth-first evaluation). Rows that the next strip reads again are moved to its front.
@@ -32,24 +36,35 @@ enum PackedDepthwise : uint8_t { kDepthwiseCode, kFilterPanels, kExpansionPanels
 
 enum DepthwiseInput : uint8_t { kInput, kFilterWeights, kFilterBias, kAddend, kExpansionWeights, kExpansionBias };
 
+// What a channel has weights for: [inputs, rows, taps].
+struct FilterShape {
+  int64_t inputs = 1, rows = 1, taps = 1;
+
+  int64_t size() const { return inputs * rows * taps; }
+};
+
 // Everything that is known before the run.
 struct DepthwiseLayout {
   DepthwiseCode code;
   Window window;
   int64_t batch = 0, channels = 0, depth = 0;  // depth: channels of the input
+  int64_t group_inputs = 1, group_results = 1;  // channels of a group
 
+  bool is_depthwise() const { return group_inputs == 1 && group_results == 1; }
+  int64_t taps() const { return group_inputs * window.taps(); }  // of a channel
   bool has_expansion() const { return code.expansion.has_value(); }
 
   const WindowAxis& rows() const { return window.axes[0]; }
   const WindowAxis& columns() const { return window.axes[1]; }
   int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
-  // Panels that are computed side by side: calls have more to do then, but weights of the expansion must stay in the first-level cache.
+  // Panels that are computed side by side: calls have more to do then, but weights of the expansion must stay in the first-level cache, and so must the lines of
+  // groups.
   int64_t panels_at_once() const {
     constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10;
-    const int64_t most = kChannelsAtOnce / code.panel_channels();
-    if (!has_expansion()) return std::max<int64_t>(most, 1);
+    if (!is_depthwise()) return 1;
+    const int64_t most = std::max<int64_t>(kChannelsAtOnce / code.panel_channels(), 1);
     const int64_t panel_bytes = depth * code.panel_channels() * int64_t{sizeof(float)};
-    return std::max<int64_t>(std::min(most, kWeightBytes / panel_bytes), 1);
+    return has_expansion() ? std::clamp<int64_t>(kWeightBytes / panel_bytes, 1, most) : most;
   }
   int64_t blocks() const { return ceil_div(panels(), panels_at_once()); }
   // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
@@ -69,14 +84,15 @@ struct DepthwiseLayout {
   }
   // Rows of the result that a strip gives, so that it stays in the cache, and the rows that it has.
   int64_t strip_results() const {
-    constexpr int64_t kShare = 4;
-    const int64_t row_bytes = pitch() * strip_channels() * int64_t{sizeof(float)};
-    const int64_t fit = second_level_cache() / kShare / row_bytes - rows().reach();
+    const int64_t share = is_depthwise() ? 4 : 2;
+    const int64_t row_bytes = group_inputs * pitch() * strip_channels() * int64_t{sizeof(float)};
+    const int64_t fit = second_level_cache() / share / row_bytes - rows().reach();
     return std::clamp<int64_t>(fit / rows().stride, 1, rows().output);
   }
   int64_t strip_rows() const { return std::min((strip_results() - 1) * rows().stride + rows().reach(), rows().input); }
   Shape result_shape() const { return {batch, rows().output, columns().output, channels}; }
-  std::vector<int64_t> of_panels(int64_t rows_of_panel) const { return {rows_of_panel, channels, code.panel_channels()}; }
+  FilterShape filter() const { return {group_inputs, rows().kernel, columns().kernel}; }
+  std::vector<int64_t> of_panels(const FilterShape& of) const { return {of.size(), channels, code.panel_channels()}; }
 };
 
 bool read_bias(const InputDescription& bias, int64_t channels, Epilogue& epilogue) {
@@ -110,10 +126,14 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
   if (x.size() != 4 || w.size() != 4 || element_count(x) == 0 || element_count(w) == 0) return std::nullopt;
   DepthwiseLayout layout;
   layout.batch = x[0], layout.channels = w[0], layout.depth = x.back();
-  if (w[1] != 1 || data.attributes.get_int("group", 1) != layout.channels) return std::nullopt;
+  const int64_t groups = data.attributes.get_int("group", 1);
+  if (groups <= 1 || layout.channels % groups != 0) return std::nullopt;
+  layout.group_inputs = w[1], layout.group_results = layout.channels / groups;
   const bool has_expansion = data.op == kExpansionDepthwise;
-  if (!has_expansion && (layout.depth != layout.channels || data.attributes.get_int("channels_last", 0) == 0)) return std::nullopt;
+  if (has_expansion && !layout.is_depthwise()) return std::nullopt;
+  if (!has_expansion && (layout.depth != groups * layout.group_inputs || data.attributes.get_int("channels_last", 0) == 0)) return std::nullopt;
   layout.window = read_window(data.attributes, 2, std::span(w).subspan(2));
+  if (layout.group_inputs > 1 && layout.rows().dilation != 1) return std::nullopt;
   resolve_window(layout.window, std::span(x).subspan(1, 2));
   if (layout.window.outputs() == 0) return std::nullopt;
 
@@ -133,17 +153,19 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
   return code.expansion ? std::optional(layout) : std::nullopt;
 }
 
-// [channels, rows of a panel] as panels[rows][channels of the panel], with zeros behind the last channel.
-Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, int64_t rows_of_panel) {
+// [channels, inputs, rows, taps] as panels[rows][inputs][taps][channels of the panel], with zeros behind the last channel.
+Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const FilterShape& filter) {
   const int64_t width = layout.code.panel_channels();
-  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), rows_of_panel, width});
+  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), filter.size(), width});
   const float* from = weights.data<float>().data();
   float* to = packed.data<float>().data();
+  const auto pack_tap = [&](int64_t first, int64_t place) {
+    for (int64_t channel = first; channel < first + width; ++channel) *to++ = channel < layout.channels ? from[channel * filter.size() + place] : 0.0f;
+  };
   for (int64_t panel = 0; panel < layout.panels(); ++panel) {
-    for (int64_t row = 0; row < rows_of_panel; ++row) {
-      for (int64_t c = 0; c < width; ++c) {
-        const int64_t channel = panel * width + c;
-        *to++ = channel < layout.channels ? from[channel * rows_of_panel + row] : 0.0f;
+    for (int64_t row = 0; row < filter.rows; ++row) {
+      for (int64_t input = 0; input < filter.inputs; ++input) {
+        for (int64_t tap = 0; tap < filter.taps; ++tap) pack_tap(panel * width, (input * filter.rows + row) * filter.taps + tap);
       }
     }
   }
@@ -157,8 +179,8 @@ class DepthwiseKernel : public PreparedKernel {
 
   // False where there is no code for it, and none can be made.
   bool prepare(KernelData& data, DepthwiseGenerator generate) {
-    if (!find_code(data, generate) || !find_panels(data, kFilterPanels, kFilterWeights, layout_.window.taps(), filters_)) return false;
-    return !layout_.has_expansion() || find_panels(data, kExpansionPanels, kExpansionWeights, layout_.depth, expansion_);
+    if (!find_code(data, generate) || !find_panels(data, kFilterPanels, kFilterWeights, layout_.filter(), filters_)) return false;
+    return !layout_.has_expansion() || find_panels(data, kExpansionPanels, kExpansionWeights, {.inputs = layout_.depth}, expansion_);
   }
 
   bool has_packed(size_t i) const override { return i == kFilterWeights || i == kExpansionWeights; }
@@ -171,7 +193,7 @@ class DepthwiseKernel : public PreparedKernel {
     const int64_t wanted = thread_count() == 1 ? 1 : ceil_div(kTasksPerThread * thread_count(), images);
     const int64_t segments = std::clamp<int64_t>(results / kFewestRows, 1, wanted);
     const int64_t expansion = layout_.has_expansion() ? layout_.window.inputs() * layout_.depth : 0;
-    const int64_t work = layout_.window.outputs() * layout_.window.taps() + expansion;
+    const int64_t work = layout_.window.outputs() * layout_.taps() + expansion;
     constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
     const int64_t cost = work / segments * layout_.strip_channels();
     parallel_for(images * segments, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
@@ -192,7 +214,8 @@ class DepthwiseKernel : public PreparedKernel {
           layout_(kernel.layout_),
           panels_(std::min(layout_.panels_at_once(), layout_.panels() - panel)),
           width_(panels_ * layout_.code.panel_channels()),
-          row_size_(layout_.pitch() * width_),
+          line_size_(layout_.pitch() * width_),
+          row_size_(layout_.group_inputs * line_size_),
           first_channel_(panel * layout_.code.panel_channels()),
           input_(context.input(kInput).data<float>().data() + image * layout_.window.inputs() * layout_.depth),
           strip_(static_cast<size_t>(layout_.strip_rows() * row_size_)),
@@ -200,7 +223,7 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
       const int64_t pixels = image * layout_.window.outputs() * layout_.channels + first_channel_;
-      depthwise_[kImageRowStride] = layout_.rows().dilation * row_size_;
+      depthwise_[kImageRowStride] = layout_.rows().dilation * line_size_;
       depthwise_[kTapStride] = layout_.columns().dilation * width_;
       depthwise_[kPixelStride] = layout_.columns().stride * width_;
       depthwise_[kTaps] = layout_.columns().kernel;
@@ -211,7 +234,7 @@ class DepthwiseKernel : public PreparedKernel {
       depthwise_[kResidual] = address_in(context, kAddend, pixels);
       depthwise_[kResidualStride] = layout_.channels;
       depthwise_[kPanels] = panels_;
-      depthwise_[kFilterPanelStride] = layout_.window.taps() * layout_.code.panel_channels();
+      depthwise_[kFilterPanelStride] = layout_.taps() * layout_.code.panel_channels();
       filters_ = kernel.filters_.data<float>().data() + panel * depthwise_[kFilterPanelStride];
       if (!layout_.has_expansion()) return;
       expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
@@ -254,10 +277,10 @@ class DepthwiseKernel : public PreparedKernel {
     // What is read but never written: padding, and channels of the last panel that there are not.
     void clear_padding(bool has_edge) {
       const int64_t begin = layout_.padding() * width_, end = begin + layout_.columns().input * width_;
-      for (float* row = strip_.begin(); row != strip_.end(); row += row_size_) {
-        std::fill(row, row + begin, 0.0f);
-        if (has_edge) std::fill(row + begin, row + end, 0.0f);
-        std::fill(row + end, row + row_size_, 0.0f);
+      for (float* line = strip_.begin(); line != strip_.end(); line += line_size_) {
+        std::fill(line, line + begin, 0.0f);
+        if (has_edge) std::fill(line + begin, line + end, 0.0f);
+        std::fill(line + end, line + line_size_, 0.0f);
       }
     }
 
@@ -267,11 +290,7 @@ class DepthwiseKernel : public PreparedKernel {
     void fill(int64_t begin, int64_t end) {
       const int64_t pixels = layout_.columns().input;
       if (!layout_.has_expansion()) {
-        const int64_t count = std::min(width_, layout_.channels - first_channel_);
-        for (int64_t row = begin; row < end; ++row) {
-          const float* from = input_ + row * pixels * layout_.depth + first_channel_;
-          for (int64_t pixel = 0; pixel < pixels; ++pixel) std::copy_n(from + pixel * layout_.depth, count, pixels_of(row) + pixel * width_);
-        }
+        for (int64_t row = begin; row < end; ++row) spread(input_ + row * pixels * layout_.depth, pixels, pixels_of(row));
         return;
       }
       if (!layout_.has_long_tiles()) {
@@ -281,6 +300,35 @@ class DepthwiseKernel : public PreparedKernel {
       expand_pixels(begin * pixels, (end - begin) * pixels, expanded_.data());
       for (int64_t row = begin; row < end; ++row)
         std::copy_n(expanded_.data() + (row - begin) * pixels * width_, pixels * width_, pixels_of(row));
+    }
+
+    // Pixels of the image, as lines of the strip.
+    void spread(const float* from, int64_t pixels, float* to) const {
+      const int64_t count = std::min(width_, layout_.channels - first_channel_), results = layout_.group_results;
+      const bool has_whole_groups = first_channel_ % results == 0 && count % results == 0;
+      if (layout_.is_depthwise()) {
+        for (int64_t pixel = 0; pixel < pixels; ++pixel) std::copy_n(from + first_channel_ + pixel * layout_.depth, count, to + pixel * width_);
+      } else if (has_whole_groups && results % 8 == 0) {
+        spread_groups<8>(from, pixels, count, to);
+      } else if (has_whole_groups && results % 4 == 0) {
+        spread_groups<4>(from, pixels, count, to);
+      } else if (has_whole_groups && results % 2 == 0) {
+        spread_groups<2>(from, pixels, count, to);
+      } else {
+        spread_groups<1>(from, pixels, count, to);
+      }
+    }
+    // Each channel to so many of the result at once.
+    template <int64_t kAtOnce>
+    void spread_groups(const float* from, int64_t pixels, int64_t count, float* to) const {
+      const int64_t inputs = layout_.group_inputs;
+      for (int64_t c = 0; c < count; c += kAtOnce) {
+        const float* group = from + (first_channel_ + c) / layout_.group_results * inputs;
+        for (int64_t i = 0; i < inputs; ++i) {
+          float* line = to + i * line_size_ + c;
+          for (int64_t pixel = 0; pixel < pixels; ++pixel) std::fill_n(line + pixel * width_, kAtOnce, group[pixel * layout_.depth + i]);
+        }
+      }
     }
 
     void expand_pixels(int64_t first, int64_t count, float* to) {
@@ -298,8 +346,8 @@ class DepthwiseKernel : public PreparedKernel {
       const WindowAxis::Taps taps = rows.taps_inside(row);
       const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
-      arguments[kTapRows] = count;
-      arguments[kFilters] = address_of(filters_ + taps.first * columns.kernel * layout_.code.panel_channels());
+      arguments[kTapRows] = count * layout_.group_inputs;
+      arguments[kFilters] = address_of(filters_ + taps.first * layout_.group_inputs * columns.kernel * layout_.code.panel_channels());
       const int64_t top = count == 0 ? 0 : rows.start(row) + taps.first * rows.dilation - base_;
       const float* image = strip_.data() + top * row_size_ + (columns.start(0) + layout_.padding()) * width_;
       const int64_t tile = layout_.result_tile(), rest = columns.output % tile;
@@ -317,7 +365,7 @@ class DepthwiseKernel : public PreparedKernel {
 
     const DepthwiseKernel& kernel_;
     const DepthwiseLayout& layout_;
-    int64_t panels_, width_, row_size_, first_channel_;  // width_: of a pixel; row_size_: elements
+    int64_t panels_, width_, line_size_, row_size_, first_channel_;  // width_: of a pixel; elements of a line, and of the lines of a row
     const float* input_;
     const float* filters_ = nullptr;
     Scratch<float> strip_, expanded_;  // expanded_: rows without padding, before they come into the strip
@@ -355,14 +403,14 @@ class DepthwiseKernel : public PreparedKernel {
     return true;
   }
 
-  bool find_panels(KernelData& data, PackedDepthwise number, size_t input, int64_t rows, Tensor& panels) const {
-    const std::vector<int64_t> layout = layout_.of_panels(rows);
+  bool find_panels(KernelData& data, PackedDepthwise number, size_t input, const FilterShape& filter, Tensor& panels) const {
+    const std::vector<int64_t> layout = layout_.of_panels(filter);
     const PackedConstant* packed = find_packed(data, number);
     if (!packed) {
       const Tensor& weights = data.input(input).constant;
       // A padding of zeros would make NaN of what is not finite.
       if (!weights.raw() || (number == kFilterPanels && !is_finite(weights))) return false;
-      if (!data.take_copies({number}, layout)) data.packed.push_back({number, layout, pack_channels(weights, layout_, rows)});
+      if (!data.take_copies({number}, layout)) data.packed.push_back({number, layout, pack_channels(weights, layout_, filter)});
       packed = &data.packed.back();
     }
     panels = packed->elements;
@@ -377,10 +425,23 @@ class DepthwiseKernel : public PreparedKernel {
 
 }  // namespace
 
+bool has_narrow_groups(std::span<const int64_t> weights, const AttributeSet& attributes) {
+  constexpr int64_t kHalf = 8, kFewestTaps = 4;  // kHalf: channels; libraries have code for groups of so many, too
+  const int64_t groups = attributes.get_int("group", 1);
+  if (weights.size() != 4 || groups <= 1 || weights[2] * weights[3] < kFewestTaps) return false;
+  const int64_t inputs = weights[1], results = weights[0] / groups;
+  const IsaDescription& isa = describe(best_isa());
+  if (isa.lanes > kHalf) return inputs <= kHalf / 2 && results <= kHalf;
+  if (results % kHalf != 0) return inputs <= kHalf && results < 2 * kHalf;
+  return isa.has_fma && inputs <= kHalf / 2 && results <= 2 * kHalf;
+}
+
 bool prefers_generated_depthwise(const KernelData& data) {
   if (!data.input(kFilterWeights).constant.raw()) return false;
   const std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, best_isa());
-  return layout && describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
+  if (!layout) return false;
+  if (layout->is_depthwise()) return describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
+  return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
 }
 
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {
