@@ -180,22 +180,28 @@ void bitwise_not(KernelContext& context) {
   run_unary(run, &op, in, context.allocate_output(0, in.dtype(), in.shape()), kElementwiseGrain);
 }
 
-// NaN if either is NaN, as in numpy; −0 is smaller than 0, so that the order of the operands does not matter.
-template <class T>
-bool is_minus_zero(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x == 0 && std::signbit(x);
-  return false;
+template <class T, class Op>
+T combine_bits(T a, T b, Op op) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == sizeof(uint32_t), uint32_t, uint64_t>;
+    return std::bit_cast<T>(op(std::bit_cast<Bits>(a), std::bit_cast<Bits>(b)));
+  } else {
+    return a;
+  }
 }
+
+// NaN if either is NaN, as in numpy; −0 is smaller than 0, so that the order of the operands does not matter.
+// Equals that are no zeros have the same bits.
 struct Larger {
   template <class T>
   T operator()(T a, T b) const {
-    return ((a > b) | (a != a) | ((a == b) & is_minus_zero(b))) ? a : b;
+    return ((a > b) | (a != a)) ? a : a == b ? combine_bits(a, b, std::bit_and()) : b;
   }
 };
 struct Smaller {
   template <class T>
   T operator()(T a, T b) const {
-    return ((a < b) | (a != a) | ((a == b) & is_minus_zero(a))) ? a : b;
+    return ((a < b) | (a != a)) ? a : a == b ? combine_bits(a, b, std::bit_or()) : b;
   }
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "kernels/reference/arguments.h"
@@ -39,20 +40,24 @@ bool overlap(const Box& a, const Box& b, float threshold) {
 // The boxes of one class that are kept, best first, of equal scores the first: as many as `kept` has room for. Returns their number.
 int64_t keep_boxes(std::span<const Box> boxes, const float* scores, float iou_threshold, const float* score_threshold,
                    std::span<int64_t> kept) {
-  ScratchVector<int64_t> candidates;
-  for (int64_t i = 0; i < std::ssize(boxes); ++i) {
-    if (!score_threshold || scores[i] > *score_threshold) candidates.push_back(i);
-  }
-  auto rank = [&](int64_t i) {  // NaN is last
-    return std::pair(std::isnan(scores[i]) ? std::numeric_limits<float>::infinity() : -scores[i], i);
+  struct Candidate {
+    float rank;  // smaller is better; of NaN the largest
+    int64_t box;
+    bool operator>(const Candidate& other) const { return rank > other.rank || (rank == other.rank && box > other.box); }
   };
-  std::ranges::sort(candidates, {}, rank);
+  ScratchVector<Candidate> candidates;  // a heap: most are never asked for
+  for (int64_t i = 0; i < std::ssize(boxes); ++i) {
+    if (score_threshold && !(scores[i] > *score_threshold)) continue;
+    candidates.push_back({std::isnan(scores[i]) ? std::numeric_limits<float>::infinity() : -scores[i], i});
+  }
+  std::ranges::make_heap(candidates, std::greater());
   size_t count = 0;
-  for (int64_t candidate : candidates) {
-    if (count == kept.size()) break;
-    bool suppressed = std::ranges::any_of(
-        kept.first(count), [&](int64_t k) { return overlap(boxes[k], boxes[candidate], iou_threshold); });
-    if (!suppressed) kept[count++] = candidate;
+  while (!candidates.empty() && count < kept.size()) {
+    std::ranges::pop_heap(candidates, std::greater());
+    const int64_t box = candidates.back().box;
+    candidates.pop_back();
+    const bool suppressed = std::ranges::any_of(kept.first(count), [&](int64_t k) { return overlap(boxes[k], boxes[box], iou_threshold); });
+    if (!suppressed) kept[count++] = box;
   }
   return static_cast<int64_t>(count);
 }

@@ -26,9 +26,9 @@ OrderKey<T> order_key(T element) {
     auto value = static_cast<Value>(element);
     if (std::isnan(value)) return ~Key{0};
     if (value == 0) value = 0;
-    constexpr Key sign = Key{1} << (8 * sizeof(Key) - 1);
-    Key bits = std::bit_cast<Key>(value);
-    return bits & sign ? ~bits : bits | sign;
+    constexpr int sign_bit = 8 * sizeof(Key) - 1;
+    const Key bits = std::bit_cast<Key>(value), is_negative = bits >> sign_bit;
+    return bits ^ ((Key{0} - is_negative) | Key{1} << sign_bit);  // without a branch: signs are random
   } else if constexpr (std::is_signed_v<T>) {
     constexpr Key sign = Key{1} << (8 * sizeof(Key) - 1);
     return static_cast<Key>(element) ^ sign;

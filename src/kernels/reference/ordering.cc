@@ -21,6 +21,21 @@ namespace {
 // are collected, and reduced to the k largest when there is no more room.
 constexpr int64_t kTopCandidates = 64;  // besides twice as many as wanted
 
+// Elements that are compared with the least of the largest at once.
+constexpr int64_t kTopBlock = 32;
+
+// Whether an element of a block is as large, or small, as a bound. NaN is.
+template <class T>
+bool reaches(const T* block, T bound, bool largest) {
+  OrderKey<T> beyond = 0;  // as wide as an element, so that the loops vectorize
+  if (largest) {
+    for (int64_t i = 0; i < kTopBlock; ++i) beyond += block[i] < bound;
+  } else {
+    for (int64_t i = 0; i < kTopBlock; ++i) beyond += block[i] > bound;
+  }
+  return beyond != kTopBlock;
+}
+
 template <class Packed, class T>
 void top_k_line(const T* from, int64_t stride, int64_t n, int64_t k, bool largest, std::span<Packed> packed,
                 T* values, int64_t* indices, int64_t out_stride) {
@@ -35,7 +50,15 @@ void top_k_line(const T* from, int64_t stride, int64_t n, int64_t k, bool larges
     least = packed[k - 1];
     count = k;
   };
+  auto index_of = [&](Packed packed) { return static_cast<int64_t>(index_mask - (packed & index_mask)); };
   for (int64_t i = 0; i < n; ++i) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      const bool begins_block = stride == 1 && i % kTopBlock == 0 && i + kTopBlock <= n;
+      if (begins_block && least != 0 && !reaches(from + i, from[index_of(least)], largest)) {
+        i += kTopBlock - 1;
+        continue;
+      }
+    }
     OrderKey<T> key = order_key(from[i * stride]);
     if (!largest) key = ~key;
     const Packed next = (static_cast<Packed>(key) << index_bits) | (index_mask - static_cast<Packed>(i));
@@ -46,7 +69,7 @@ void top_k_line(const T* from, int64_t stride, int64_t n, int64_t k, bool larges
   keep_largest();
   std::sort(packed.begin(), packed.begin() + k, std::greater<>{});
   for (int64_t i = 0; i < k; ++i) {
-    int64_t index = static_cast<int64_t>(index_mask - (packed[i] & index_mask));
+    const int64_t index = index_of(packed[i]);
     values[i * out_stride] = from[index * stride];
     indices[i * out_stride] = index;
   }

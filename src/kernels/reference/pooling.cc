@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kernels/reference/accumulate.h"
+#include "kernels/reference/fold.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
@@ -307,17 +308,13 @@ void pool_planes(KernelContext& context, Body&& body) {
 
 void global_average_pool(KernelContext& context) {
   pool_planes(context, [](auto* from, int64_t count) {
-    double sum = 0;
-    for (int64_t i = 0; i < count; ++i) sum += static_cast<double>(from[i]);
-    return sum / static_cast<double>(count);
+    return fold_row<double>(from, count, SumFold{}) / static_cast<double>(count);
   });
 }
 
 void global_max_pool(KernelContext& context) {
   pool_planes(context, [](auto* from, int64_t count) {
-    auto best = count > 0 ? from[0] : lowest_value<std::remove_cvref_t<decltype(*from)>>();
-    for (int64_t i = 1; i < count; ++i) best = exceeds(from[i], best) ? from[i] : best;
-    return best;
+    return fold_row<std::remove_cvref_t<decltype(*from)>>(from, count, MaxFold{});
   });
 }
 

@@ -336,6 +336,28 @@ bool is_identity(IndexMap map, int64_t size) {
   return true;
 }
 
+// How often a map names each index from 0 on, where it names all of them as often; else 1.
+int64_t repetitions(IndexMap map) {
+  const auto other = std::ranges::find_if(map, [&](int64_t index) { return index != map.front(); });
+  const int64_t times = other - map.begin();
+  for (int64_t i = 0; i < std::ssize(map); ++i) {
+    if (map[i] != i / times) return 1;
+  }
+  return std::ssize(map) % times == 0 ? times : 1;
+}
+
+template <class T>
+void copy_elements(const T* from, IndexMap map, int64_t times, T* to) {
+  const int64_t count = std::ssize(map);
+  if (times == 2) {
+    for (int64_t i = 0; i < count / 2; ++i) to[2 * i] = to[2 * i + 1] = from[i];
+  } else if (times > 2) {
+    for (int64_t i = 0; i < count / times; ++i) std::fill_n(to + i * times, times, from[i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[map[i]];
+  }
+}
+
 }  // namespace
 
 void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill) {
@@ -350,6 +372,7 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
   // Single elements in scattered order go through the table, longer runs through the segments.
   const bool scattered =
       run == 1 && std::ssize(segments) * 2 > to.dim(last) && std::ranges::find(maps[last], -1) == maps[last].end();
+  const int64_t times = scattered ? repetitions(maps[last]) : 1;
   Shape strides = dense_strides(from.shape());
   dispatch_by_size(to.dtype(), [&]<class T>() {
     const T* source = from.data<T>().data();
@@ -357,11 +380,22 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
     T none{};
     if (fill) none = *static_cast<const T*>(fill);
     int64_t grain = std::max<int64_t>(1, kGrainBytes / (row * static_cast<int64_t>(sizeof(T))));
+    // Whether a row is that before it, as in an image that becomes larger.
+    const auto repeats_row = [&](int64_t i) {
+      if (last == 0) return false;
+      const IndexMap map = maps[last - 1];
+      const auto at = static_cast<size_t>(i % to.dim(last - 1));
+      return at > 0 && map[at] == map[at - 1];
+    };
     parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         T* t = target + i * row;
         int64_t offset = 0, rest = i;
         bool outside = false;
+        if (i > begin && repeats_row(i)) {
+          std::copy_n(t - row, row, t);
+          continue;
+        }
         for (int d = last - 1; d >= 0; rest /= to.dim(d), --d) {
           int64_t index = maps[d][static_cast<size_t>(rest % to.dim(d))];
           outside = outside || index < 0;
@@ -370,8 +404,7 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
         if (outside) {
           std::fill_n(t, row, none);
         } else if (scattered) {
-          const IndexMap map = maps[last];
-          for (size_t k = 0; k < map.size(); ++k) t[k] = source[offset + map[k]];
+          copy_elements(source + offset, maps[last], times, t);
         } else {
           for (const Segment& s : segments) {
             if (s.source < 0) {
