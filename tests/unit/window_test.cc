@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "anfora/error.h"
-#include "run_kernel.h"
+#include "prepare_kernel.h"
 
 namespace anfora::kernels {
 namespace {
@@ -84,6 +84,43 @@ TEST(Pooling, WindowsThatReachBeyondTheInput) {
   attributes = attributes.with("count_include_pad", int64_t{1});
   std::vector<float> fifth = values_of<float>(run_kernel("AveragePool", attributes, {x})[0]);
   for (float value : fifth) EXPECT_FLOAT_EQ(value, 0.6f);
+}
+
+// Maxima beside those whose places are wanted, averages beside convolutions with ones.
+TEST(Pooling, LinesGiveWhatWindowsDo) {
+  struct Case {
+    std::vector<int64_t> image, kernel, strides, pads, dilations;
+  };
+  const Case cases[] = {
+      {{30}, {5}, {2}, {2, 2}, {1}},
+      {{1}, {3}, {1}, {1, 1}, {1}},
+      {{17, 40}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}},
+      {{12, 11}, {4, 3}, {1, 3}, {0, 2, 3, 1}, {2, 3}},
+      {{9, 10}, {2, 3}, {1, 1}, {-1, -2, 0, -1}, {1, 1}},  // cropped
+      {{6, 7, 9}, {2, 3, 2}, {2, 1, 2}, {0, 1, 1, 1, 0, 0}, {1, 2, 1}},
+      {{13, 13}, {13, 13}, {1, 1}, {6, 6, 6, 6}, {1, 1}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(to_string(c.image));
+    constexpr int64_t kChannels = 3;
+    std::vector<int64_t> shape = c.image, ones_shape = c.kernel;
+    shape.insert(shape.begin(), {2, kChannels}), ones_shape.insert(ones_shape.begin(), {kChannels, 1});
+    const Tensor x = random_tensor(shape, 1);
+    Tensor inside = x.clone(), ones = Tensor::allocate(DType::F32, ones_shape);
+    std::ranges::fill(inside.data<float>(), 1.0f), std::ranges::fill(ones.data<float>(), 1.0f);
+    const AttributeSet attributes{{"kernel_shape", c.kernel}, {"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}};
+    EXPECT_TRUE(Tensor::identical(run_kernel("MaxPool", attributes, {x})[0], run_kernel("MaxPool", attributes, {x}, 2)[0]));
+
+    const AttributeSet by_channel = attributes.with("group", kChannels);
+    const Tensor sums = run_kernel("Conv", by_channel, {x, ones})[0], taps = run_kernel("Conv", by_channel, {inside, ones})[0];
+    const Tensor averages = run_kernel("AveragePool", attributes, {x})[0],
+                 padded = run_kernel("AveragePool", attributes.with("count_include_pad", int64_t{1}), {x})[0];
+    ASSERT_EQ(averages.shape(), sums.shape());
+    for (int64_t i = 0; i < sums.size(); ++i) {
+      EXPECT_NEAR(averages.data<float>()[i], sums.data<float>()[i] / taps.data<float>()[i], 1e-5);
+      EXPECT_NEAR(padded.data<float>()[i], sums.data<float>()[i] / static_cast<float>(ones.size() / kChannels), 1e-5);
+    }
+  }
 }
 
 TEST(Pooling, UnpoolingRefusesIndicesOutside) {

@@ -63,9 +63,11 @@ struct Step {
 // Attributes of a primitive whose scratch memory the caller provides.
 dnnl::primitive_attr own_scratchpad();
 
-// Whether there is an implementation, and one better than the library's reference.
+// Whether there is an implementation, and one better than the library's reference and its plain loops.
 inline bool is_optimized(const dnnl::primitive_desc& pd) {
-  return pd && !std::string_view(pd.impl_info_str()).starts_with("ref");
+  if (!pd) return false;
+  const std::string_view name = pd.impl_info_str();
+  return !name.starts_with("ref") && !name.starts_with("simple");
 }
 
 // A constant operand in the layouts that primitives asked for, which are stored in the kernel's data.

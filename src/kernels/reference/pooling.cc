@@ -1,7 +1,13 @@
 // Poolings: one number of each window of a plane, plane by plane.
 //
 // A window is cut to the taps that read the input, axis by axis, before its elements are visited, so that no element is
-// tested for being padding. Along the last axis the window is an inner loop with a fixed step.
+// tested for being padding. Sums and maxima of windows are folded a line of the result at a time, first across lines of the
+// input, then along the line, so that both loops vectorize:
+//
+//     lines of the input   a b c d e f       line   A B C D E F       result   A∘B∘C  C∘D∘E  E∘F
+//                          g h i j k l  ──▶         A = a∘g …    ──▶
+//
+// Where the place of the largest element is wanted, too, windows are visited one by one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,6 +31,12 @@ namespace {
 
 // Elements read that are worth a thread of their own.
 constexpr int64_t kPoolingGrain = 16384;
+
+// Taps of a window that read input or padding, but nothing past the padding's end.
+int64_t taps_with_padding(const WindowAxis& axis, int64_t position) {
+  const int64_t room = axis.input + axis.pad_end - axis.start(position);
+  return std::min(axis.kernel, (room + axis.dilation - 1) / axis.dilation);
+}
 
 // The part of one window that reads the input.
 class WindowCursor {
@@ -59,14 +71,9 @@ class WindowCursor {
     }
   }
 
-  // Taps of the window last visited that read input or padding, but nothing past the padding's end.
   int64_t taps_with_padding() const {
     int64_t count = 1;
-    for (size_t i = 0; i < window_.rank(); ++i) {
-      const WindowAxis& axis = window_.axes[i];
-      int64_t room = axis.input + axis.pad_end - axis.start(at_[i]);
-      count *= std::min(axis.kernel, (room + axis.dilation - 1) / axis.dilation);
-    }
+    for (size_t i = 0; i < window_.rank(); ++i) count *= anfora::kernels::taps_with_padding(window_.axes[i], at_[i]);
     return count;
   }
 
@@ -99,22 +106,64 @@ void for_each_window(const Window& window, int64_t planes, Body&& body) {
   });
 }
 
+// result[i] = merge(result[i], line[kStride · i]).
+template <int kStride, class Acc, class Merge>
+void merge_taps(const Acc* line, int64_t stride, int64_t count, const Merge& merge, Acc* result) {
+  const int64_t step = kStride > 0 ? kStride : stride;
+  ANFORA_INDEPENDENT_ITERATIONS
+  for (int64_t i = 0; i < count; ++i) result[i] = merge(result[i], line[i * step]);
+}
+
+// y = finish(all elements of the window, number of taps): from `initial` on, take() adds an element, merge() what was added to another.
+template <class Acc, class T, class Take, class Merge, class Finish>
+void pool_lines(const Window& window, const Tensor& x, T* y, bool count_padding, Acc initial, Take take, Merge merge, Finish finish) {
+  const WindowAxis& last = window.axes.back();
+  Window outer = window;  // of lines
+  outer.axes.pop_back();
+  if (outer.axes.empty()) outer.axes.push_back({.kernel = 1, .input = 1, .output = 1});
+  const int64_t inputs = window.inputs(), lines = outer.outputs(), planes = x.dim(0) * x.dim(1), padding = std::max<int64_t>(last.pad_begin, 0);
+  const int64_t pitch = padding + std::max(last.input, last.start(last.output - 1) + last.reach());
+  const T* data = x.data<T>().data();
+  Scratch<int32_t> taps(static_cast<size_t>(last.output));  // along the line
+  for (int64_t i = 0; i < last.output; ++i) {
+    const WindowAxis::Taps inside = last.taps_inside(i);
+    taps.data()[i] = static_cast<int32_t>(count_padding ? taps_with_padding(last, i) : inside.last - inside.first);
+  }
+  parallel_for(planes * lines, grain_of(kPoolingGrain, outer.taps() * last.input + last.kernel * last.output), [&](int64_t begin, int64_t end) {
+    WindowCursor cursor(outer);
+    Scratch<Acc> line(static_cast<size_t>(pitch)), result(static_cast<size_t>(last.output));
+    for (int64_t i = begin; i < end; ++i) {
+      std::fill(line.begin(), line.end(), initial);
+      std::fill(result.begin(), result.end(), initial);
+      const T* plane = data + i / lines * inputs;
+      int64_t count = 0;
+      cursor.for_each_line(i % lines, [&](int64_t offset, int64_t length, int64_t step) {
+        for (int64_t tap = 0; tap < length; ++tap) {
+          const T* from = plane + (offset + tap * step) * last.input;
+          Acc* to = line.begin() + padding;
+          ANFORA_INDEPENDENT_ITERATIONS
+          for (int64_t k = 0; k < last.input; ++k) to[k] = take(to[k], from[k]);
+        }
+        count += length;
+      });
+      if (count_padding) count = cursor.taps_with_padding();
+      for (int64_t tap = 0; tap < last.kernel; ++tap) {
+        const Acc* from = line.begin() + last.start(0) + padding + tap * last.dilation;
+        auto merge_all = last.stride == 1 ? merge_taps<1, Acc, Merge> : last.stride == 2 ? merge_taps<2, Acc, Merge> : merge_taps<0, Acc, Merge>;
+        merge_all(from, last.stride, last.output, merge, result.data());
+      }
+      T* to = y + i * last.output;
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t k = 0; k < last.output; ++k) to[k] = static_cast<T>(finish(result[k], count * taps[k]));
+    }
+  });
+}
+
 // y = finish(sum of term(x) over the window, taps to divide by).
 template <class T, class Term, class Finish>
-void pool_sums(const Window& window, const Tensor& x, T* y, bool count_padding, Term&& term, Finish&& finish) {
-  const T* data = x.data<T>().data();
-  int64_t inputs = window.inputs(), outputs = window.outputs();
-  for_each_window(window, x.dim(0) * x.dim(1), [&](WindowCursor& cursor, int64_t plane, int64_t position) {
-    double sum = 0;
-    int64_t count = 0;
-    cursor.for_each_line(position, [&](int64_t offset, int64_t length, int64_t step) {
-      const T* from = data + plane * inputs + offset;
-      for (int64_t i = 0; i < length; ++i) sum += term(static_cast<double>(from[i * step]));
-      count += length;
-    });
-    if (count_padding) count = cursor.taps_with_padding();
-    y[plane * outputs + position] = static_cast<T>(finish(sum, count));
-  });
+void pool_sums(const Window& window, const Tensor& x, T* y, bool count_padding, Term term, Finish finish) {
+  pool_lines<double>(
+      window, x, y, count_padding, 0.0, [&](double sum, T element) { return sum + term(static_cast<double>(element)); }, std::plus(), finish);
 }
 
 void average_pool(KernelContext& context) {
@@ -163,12 +212,6 @@ bool exceeds(T b, T a) {
   return (b > a) | ((b != b) & (a == a));
 }
 
-template <class T>
-constexpr T lowest_value() {
-  if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-  return std::numeric_limits<T>::lowest();
-}
-
 // The flat index of an element of a plane when the plane is stored column by column.
 int64_t column_major(const Window& window, int64_t offset) {
   int64_t result = 0, remaining = window.inputs();
@@ -180,11 +223,18 @@ int64_t column_major(const Window& window, int64_t offset) {
 }
 
 template <class T>
+void pool_maxima(const Window& window, const Tensor& x, T* y) {
+  pool_lines<T>(window, x, y, false, MaxFold::initial<T>, MaxFold(), MaxFold(), [](T best, int64_t) { return best; });
+}
+
+// With where they are.
+template <class T>
 void pool_maxima(const Window& window, const Tensor& x, T* y, int64_t* indices, bool by_columns) {
+  if (!indices) return pool_maxima(window, x, y);
   const T* data = x.data<T>().data();
   int64_t inputs = window.inputs(), outputs = window.outputs();
   for_each_window(window, x.dim(0) * x.dim(1), [&](WindowCursor& cursor, int64_t plane, int64_t position) {
-    T best = lowest_value<T>();
+    T best = MaxFold::initial<T>;
     int64_t where = -1;
     cursor.for_each_line(position, [&](int64_t offset, int64_t length, int64_t step) {
       const T* from = data + plane * inputs + offset;
@@ -194,10 +244,8 @@ void pool_maxima(const Window& window, const Tensor& x, T* y, int64_t* indices, 
       }
     });
     y[plane * outputs + position] = best;
-    if (indices) {
-      where = std::max<int64_t>(where, 0);  // a window of nothing but padding
-      indices[plane * outputs + position] = plane * inputs + (by_columns ? column_major(window, where) : where);
-    }
+    where = std::max<int64_t>(where, 0);  // a window of nothing but padding
+    indices[plane * outputs + position] = plane * inputs + (by_columns ? column_major(window, where) : where);
   });
 }
 
