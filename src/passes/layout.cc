@@ -11,8 +11,9 @@
 //      x ─▶ Transpose ─▶ [ Conv ─▶ Relu ─▶ Conv ─▶ Add ─▶ ReduceMean ] ─▶ Transpose ─▶ y
 //
 // A node is *flexible* when its declaration has a version for the other layout (ops/layouts.h). Flexible nodes that hand each other tensors
-// are one region (union-find); a region changes its layout when it holds a convolution. Transposes that meet at the
-// borders are cancelled by the simplifier, those of constants folded. Linear in the number of uses.
+// are one region (union-find); a region changes its layout when it holds a convolution. What works on images of one pixel alone, as between squeeze and
+// excitation, is a region of its own: to transpose a pixel costs nothing, and its convolutions are no reason to transpose the image around. Transposes that meet
+// at the borders are cancelled by the simplifier, those of constants folded. Linear in the number of uses.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -43,6 +44,12 @@ bool is_by_channel(const Type& type, int rank) {
   return type.rank() == rank - 1 && std::ranges::all_of(type.dims().subspan(1), [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
 }
 bool is_elementwise(const Operator& op) { return op.fusion == FusionKind::Elementwise || op.fusion == FusionKind::Broadcast; }
+// Whether an image has one pixel: both layouts are the same then.
+bool is_pixel(const Node& image) {
+  const Type* type = image.type();
+  return type && type->is_tensor() && type->has_rank() && type->rank() >= 3 &&
+         std::ranges::all_of(type->dims().subspan(2), [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
+}
 // Whether a use takes one result of several.
 bool is_item(const Use& use) { return use.user->primitive() == Primitive::TupleGetItem; }
 // What a value is a result of.
@@ -132,8 +139,16 @@ class LayoutAssignment {
   }
 
   // Regions -----------------------------------------------------------------------------------------
+  static bool works_on_pixels(const ChannelsLast& f) {
+    for (size_t o = 0; o < std::min<size_t>(f.operands.size(), f.node->num_inputs()); ++o) {
+      if (f.operands[o] == Operand::Moved && !is_pixel(*f.node->input(o))) return false;
+    }
+    return is_pixel(*f.node);
+  }
   UnionFind find_regions() const {
     UnionFind regions(nodes_.size());
+    std::vector<bool> of_pixels;
+    for (const ChannelsLast& node : nodes_) of_pixels.push_back(works_on_pixels(node));
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (size_t o = 0; o < nodes_[i].operands.size(); ++o) {
         if (nodes_[i].operands[o] != Operand::Moved) continue;
@@ -141,7 +156,8 @@ class LayoutAssignment {
         if (producer == index_.end()) continue;
         const ChannelsLast& from = nodes_[producer->second];
         // A value of another graph is a border: graphs are not ordered among each other.
-        if (from.result_moves && from.node->graph() == nodes_[i].node->graph()) regions.unite(producer->second, i);
+        if (!from.result_moves || from.node->graph() != nodes_[i].node->graph()) continue;
+        if (of_pixels[producer->second] == of_pixels[i]) regions.unite(producer->second, i);
       }
     }
     return regions;

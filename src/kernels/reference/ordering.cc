@@ -221,6 +221,18 @@ void non_zero(KernelContext& context) {
   }
 }
 
+template <class T, class Combine>
+void scan_row(const T* from, T* to, int64_t n, bool exclusive, bool reverse, ComputeType<T> neutral, Combine combine) {
+  using C = ComputeType<T>;
+  C total = neutral;
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t at = reverse ? n - 1 - j : j;
+    const C next = combine(total, static_cast<C>(from[at]));
+    to[at] = static_cast<T>(exclusive ? total : next);
+    total = next;
+  }
+}
+
 // The running reduction along the middle axis of [outer, n, inner].
 template <class T, class Combine>
 void scan(const T* from, T* to, int64_t outer, int64_t n, int64_t inner, bool exclusive, bool reverse,
@@ -231,6 +243,10 @@ void scan(const T* from, T* to, int64_t outer, int64_t n, int64_t inner, bool ex
   parallel_for(outer * chunks, std::max<int64_t>(1, kElementwiseGrain / (n * std::min(inner, kChunk))),
                [&](int64_t begin, int64_t end) {
                  for (int64_t item = begin; item < end; ++item) {
+                   if (inner == 1) {
+                     scan_row(from + item * n, to + item * n, n, exclusive, reverse, neutral, combine);
+                     continue;
+                   }
                    const int64_t first = item % chunks * kChunk, width = std::min(kChunk, inner - first);
                    C accumulators[kChunk];
                    std::fill_n(accumulators, width, neutral);
