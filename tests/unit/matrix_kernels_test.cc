@@ -49,6 +49,20 @@ TEST(Multiply, EveryEdgeOfStripsAndTiles) {
   }
 }
 
+TEST(Multiply, OneRow) {
+  for (int64_t n : {1, 5, 2048, 2051}) {
+    for (int64_t k : {1, 3, 4, 31, 32, 70}) {
+      for (bool transposed : {false, true}) {
+        for (bool accumulate : {false, true}) {
+          expect_product<float>(1, n, k, false, transposed, accumulate);
+          expect_product<double>(1, n, k, true, transposed, accumulate);
+          expect_product<uint32_t>(1, n, k, false, transposed, accumulate);
+        }
+      }
+    }
+  }
+}
+
 TEST(MatMul, IntegersWrapAround) {
   int32_t big = 1 << 20;
   Tensor a = make_tensor<int32_t>({1, 2}, {big, -3}), b = make_tensor<int32_t>({2, 1}, {1 << 12, 5});

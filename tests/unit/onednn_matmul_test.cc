@@ -66,6 +66,15 @@ TEST(OnednnMatMul, PermutedOperands) {
   // Queries that are added lie as the product does without its transpose.
   expect_prepared("LoweredMatMul", context, {weights, v, Tensor(), random_tensor({2, 4, 10, 16}, 5)}, 2);
   expect_prepared("LoweredMatMul", context.with("alpha", 0.5f), {weights, v, Tensor(), random_tensor({2, 4, 10, 16}, 5)}, 2);
+  // One query, as a decoder has.
+  const Tensor query = random_tensor({2, 1, 4, 16}, 9), weights_of_one = random_tensor({2, 4, 1, 12}, 10);
+  for (bool is_open : {false, true}) {
+    expect_prepared("LoweredMatMul", scores, {query, k}, 2, is_open);
+    expect_prepared("LoweredMatMul", scores, {query, k, Tensor(), mask}, 2, is_open);
+    expect_prepared("LoweredMatMul", scores.with("activation", std::string("Relu")), {query, k}, 2, is_open);
+    expect_prepared("LoweredMatMul", context, {weights_of_one, v}, 2, is_open);
+    expect_prepared("LoweredMatMul", context.with("alpha", 0.5f), {weights_of_one, v}, 2, is_open);
+  }
   // Rows that are a batch of matrices of one row.
   AttributeSet rows{{"perm_a", Dims{1, 0, 2}}};
   expect_prepared("LoweredMatMul", rows, {random_tensor({1, 20, 16}, 7), random_tensor({16, 24}, 8)}, 1);

@@ -8,7 +8,9 @@
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
 #include "kernels/onednn/product_form.h"
+#include "kernels/reference/gemm.h"
 #include "kernels/strided_product.h"
+#include "support/parallel.h"
 
 namespace anfora::kernels::onednn {
 namespace {
@@ -69,6 +71,45 @@ class MatMulInstance : public ShapedKernel::Instance {
   Shape y_shape;
 };
 
+// alpha times one row times a matrix that a run computes. The library would pack the matrix, to read it once.
+class RowInstance : public ShapedKernel::Instance {
+ public:
+  // Null where there are more rows, or nothing is contiguous.
+  static std::unique_ptr<RowInstance> make(const Product& product, size_t left, float alpha) {
+    const size_t row = product.y.rank() - 2, column = row + 1;
+    const bool has_neighbours = product.b.strides[row] == 1 || (product.b.strides[column] == 1 && product.y.strides[column] == 1);
+    return product.y.dims[row] == 1 && has_neighbours ? std::make_unique<RowInstance>(product, left, alpha) : nullptr;
+  }
+
+  RowInstance(Product product, size_t left, float alpha) : product_(std::move(product)), left_(left), alpha_(alpha) {}
+
+  void execute(KernelContext& context) override {
+    const float *a = context.input(left_).data<float>().data(), *b = context.input(1 - left_).data<float>().data();
+    float* y = context.allocate_output(0, DType::F32, product_.y_shape).data<float>().data();
+    const size_t batch = product_.y.rank() - 2;
+    const auto matrix_of = [&]<class T>(T* data, const Operand& operand, int64_t number) {
+      for (size_t axis = batch; axis-- > 0; number /= product_.y.dims[axis]) {
+        if (operand.dims[axis] != 1) data += number % product_.y.dims[axis] * operand.strides[axis];
+      }
+      return MatrixView<T>{data, operand.dims[batch], operand.dims[batch + 1], operand.strides[batch], operand.strides[batch + 1]};
+    };
+    const int64_t products = element_count(std::span(product_.y.dims).first(batch)), work = product_.b.dims[batch] * product_.b.dims[batch + 1];
+    parallel_for(products, grain_of(kMultiplyGrain, work), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const MatrixView<float> row = matrix_of(y, product_.y, i);
+        multiply(matrix_of(a, product_.a, i), matrix_of(b, product_.b, i), row);
+        if (alpha_ == 1) continue;
+        for (int64_t j = 0; j < row.columns; ++j) row.data[j * row.column_stride] *= alpha_;
+      }
+    });
+  }
+
+ private:
+  Product product_;
+  size_t left_;
+  float alpha_;
+};
+
 class MatMul : public ShapedKernel {
  public:
   explicit MatMul(KernelData& data)
@@ -93,9 +134,14 @@ class MatMul : public ShapedKernel {
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     std::optional<Product> product = attributes_.resolve(shapes);
     if (!product) return nullptr;
-    add_axis_for_attention(*product);
     const Tensor* weights = constant(1);
     const size_t left = !weights && transpose_column(*product) ? 1 : 0;
+    const bool is_product = !weights && dtype_ == DType::F32 && product->added.empty() && !attributes().has("activation");
+    if (is_product && form_.value_or(Form::MatMul) == Form::MatMul) {
+      taken_ = Form::MatMul;
+      if (auto row = RowInstance::make(*product, left, attributes_.alpha())) return row;
+    }
+    add_axis_for_attention(*product);
     const memory::desc given = strided_desc(product->b, type_);
     std::unique_ptr<MatMulInstance> instance;
     if (!weights) {

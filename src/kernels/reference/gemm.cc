@@ -3,12 +3,16 @@
 //   c is cut into tiles, one unit of work each; k into panels of kDepth. Of a panel, the tile's rows of a are packed
 //   into strips of kStripRows, its columns of b, one strip of 2 vectors after the other, into L1. A micro-kernel keeps
 //   the kStripRows x 2 vectors of sums in registers. Strips at an edge are padded with zeros.
+//
+// A product of one row reads b once, so nothing is packed: rows of b are added to that of c, or columns of b multiplied by the row of a, whatever is contiguous.
 #include "kernels/reference/gemm.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/reference/vectorize.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -114,6 +118,74 @@ void fill_zero(MatrixView<T> c) {
   }
 }
 
+// Some columns of one row of c, whose elements are neighbours as those of b's rows are.
+template <class T>
+void add_rows(MatrixView<const T> a, MatrixView<const T> b, T* c, int64_t columns, bool accumulate) {
+  if (!accumulate) std::fill_n(c, columns, T{0});
+  constexpr int64_t kAtOnce = 4;
+  const auto factor = [&](int64_t k) { return a.data[k * a.column_stride]; };
+  const auto row = [&](int64_t k) { return b.data + k * b.row_stride; };
+  int64_t k = 0;
+  for (; k + kAtOnce <= b.rows; k += kAtOnce) {
+    const T f0 = factor(k), f1 = factor(k + 1), f2 = factor(k + 2), f3 = factor(k + 3);
+    const T *b0 = row(k), *b1 = row(k + 1), *b2 = row(k + 2), *b3 = row(k + 3);
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < columns; ++j) c[j] += (f0 * b0[j] + f1 * b1[j]) + (f2 * b2[j] + f3 * b3[j]);
+  }
+  for (; k < b.rows; ++k) {
+    const T f = factor(k);
+    const T* from = row(k);
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t j = 0; j < columns; ++j) c[j] += f * from[j];
+  }
+}
+
+// Of contiguous ones.
+template <class T>
+T multiply_column(const T* row, const T* column, int64_t count) {
+  constexpr int64_t kSums = 4, kStep = kSums * kLanes<T>;
+  Lanes<T> sums[kSums]{};
+  const auto load = [](const T* from) {
+    Lanes<T> elements;
+    std::memcpy(&elements, from, sizeof(elements));
+    return elements;
+  };
+  int64_t k = 0;
+  for (; k + kStep <= count; k += kStep) {
+    for (int64_t i = 0; i < kSums; ++i) sums[i] += load(row + k + i * kLanes<T>) * load(column + k + i * kLanes<T>);
+  }
+  const Lanes<T> folded = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  T sum{0};
+  for (int64_t lane = 0; lane < kLanes<T>; ++lane) sum += folded[lane];
+  for (; k < count; ++k) sum += row[k] * column[k];
+  return sum;
+}
+
+template <class T>
+void multiply_row(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c, bool accumulate) {
+  constexpr int64_t kTile = 2048;
+  const int64_t tiles = (c.columns + kTile - 1) / kTile;
+  const bool adds_rows = b.column_stride == 1 && c.column_stride == 1;
+  parallel_for(tiles, grain_of(kMultiplyGrain, std::min(c.columns, kTile) * b.rows), [&](int64_t begin, int64_t end) {
+    Scratch<T> row(adds_rows ? 0 : static_cast<size_t>(b.rows));
+    if (!adds_rows) {
+      for (int64_t k = 0; k < b.rows; ++k) row[static_cast<size_t>(k)] = a.data[k * a.column_stride];
+    }
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t first = tile * kTile, last = std::min(first + kTile, c.columns);
+      if (adds_rows) {
+        add_rows(a, block(b, 0, first, b.rows, kTile), c.data + first, last - first, accumulate);
+        continue;
+      }
+      for (int64_t j = first; j < last; ++j) {
+        const T product = multiply_column(row.data(), b.data + j * b.column_stride, b.rows);
+        T& target = c.data[j * c.column_stride];
+        target = accumulate ? target + product : product;
+      }
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -124,6 +196,7 @@ void multiply(MatrixView<std::type_identity_t<const T>> a, MatrixView<std::type_
     if (!accumulate) fill_zero(c);
     return;
   }
+  if (c.rows == 1 && (b.row_stride == 1 || (b.column_stride == 1 && c.column_stride == 1))) return multiply_row<T>(a, b, c, accumulate);
   int64_t tiles_down = (c.rows + kTileRows - 1) / kTileRows;
   int64_t tiles_across = (c.columns + kTileColumns - 1) / kTileColumns;
   int64_t work = std::min(c.rows, kTileRows) * std::min(c.columns, kTileColumns) * a.columns;
