@@ -72,11 +72,12 @@ constexpr Stage kFoldWidened{.name = "widened", .passes = kAfterWidening};
 constexpr const Pass* kWidenPasses[] = {&passes::kWiden};
 constexpr Stage kWiden{.name = "widen", .passes = kWidenPasses, .on_change = &kFoldWidened};
 
-// Operators that quantize become parts before layouts are chosen, and parts become products of integers behind. The layout pass leaves dead nodes and transposes that cancel or fold, the rules arithmetic of constants; an epilogue is fused only
-// where nobody else uses the value in between, not even a dead node.
+// Operators that quantize become parts before layouts are chosen, and parts become products of integers behind. The layout pass leaves dead nodes and transposes
+// that cancel or fold, the rules arithmetic of constants; transposes are merged, and an epilogue is fused, only where nobody else uses the value in between, not
+// even a dead node.
 constexpr const Pass* kLoweringPasses[] = {
-    &passes::kNarrowFactors, &passes::kQuantized, &passes::kLayout,   &passes::kQuantized, &passes::kFold,     &passes::kSimplify, &passes::kFold,          &passes::kCse,
-    &passes::kDce, &passes::kEpilogue, &passes::kPrologue, &passes::kDce,
+    &passes::kNarrowFactors, &passes::kQuantized, &passes::kLayout, &passes::kQuantized, &passes::kDce,      &passes::kFold, &passes::kSimplify,
+    &passes::kFold,          &passes::kCse,       &passes::kDce,    &passes::kEpilogue,  &passes::kPrologue, &passes::kDce,
 };
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules, .folds_dequantized = true};
 

@@ -1,6 +1,7 @@
 // Functions of rules about shapes: the operands that give Reshape and Expand a known shape, what becomes of axes
 // and permutations when views and Transposes change places.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -334,7 +335,10 @@ Quantity perm_after_reshape(const Scope& scope, Arguments q) {
   return first ? Quantity(first->perm) : NotKnown{};
 }
 
-// Transpose{q}(Reshape(t, s)) where Transpose keeps whole blocks: the same as a Reshape of t, transposed by this.
+bool is_one(Dim dim) { return dim.as_constant() == 1; }
+
+// Transpose{q}(Reshape(t, s)) where Transpose keeps whole blocks: the same as a Reshape of t, transposed by this. Axes of size 1 belong to no block:
+// those of t come first.
 Quantity perm_before_reshape(const Scope& scope, Arguments a) {
   auto q = permutation(a[0]);
   auto t = dims_of(a[1], scope.dims()), s = dims_of(a[2], scope.dims());
@@ -342,16 +346,25 @@ Quantity perm_before_reshape(const Scope& scope, Arguments a) {
   for (const Dims& dims : {*t, *s}) {
     if (std::ranges::any_of(dims, [](Dim d) { return d.is_unknown() || d.as_constant() == 0; })) return NotKnown{};
   }
-  auto parts = blocks(*t, *s, scope.dims());
+  Integers perm, kept;  // kept: axes of t
+  Dims from, to;
+  for (size_t axis = 0; axis < t->size(); ++axis) (is_one((*t)[axis]) ? perm : kept).push_back(static_cast<int64_t>(axis));
+  std::ranges::copy_if(*t, std::back_inserter(from), std::not_fn(is_one));
+  std::ranges::copy_if(*s, std::back_inserter(to), std::not_fn(is_one));
+  std::vector<size_t> order;  // of the axes of `to`
+  for (int64_t axis : *q) {
+    const auto before = std::span(*s).first(static_cast<size_t>(axis));
+    if (!is_one((*s)[static_cast<size_t>(axis)])) order.push_back(static_cast<size_t>(std::ranges::count_if(before, std::not_fn(is_one))));
+  }
+  auto parts = blocks(from, to, scope.dims());
   if (!parts) return NotKnown{};
-  Integers perm;
-  for (size_t i = 0; i < q->size();) {
-    auto block = std::ranges::find((*parts), static_cast<size_t>((*q)[i]), &Block::s_from);
+  for (size_t i = 0; i < order.size();) {
+    auto block = std::ranges::find(*parts, order[i], &Block::s_from);
     if (block == parts->end() || block->s_to == block->s_from) return NotKnown{};
     for (size_t axis = block->s_from; axis < block->s_to; ++axis, ++i) {
-      if (i == q->size() || (*q)[i] != static_cast<int64_t>(axis)) return NotKnown{};
+      if (i == order.size() || order[i] != axis) return NotKnown{};
     }
-    for (size_t axis = block->from; axis < block->to; ++axis) perm.push_back(static_cast<int64_t>(axis));
+    for (size_t axis = block->from; axis < block->to; ++axis) perm.push_back(kept[axis]);
   }
   return perm.size() == t->size() ? Quantity(perm) : NotKnown{};
 }

@@ -162,7 +162,14 @@ void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_col
   }
 }
 
-// Three columns, such as the colours of an image, become one run of memory: a loop that compilers vectorize.
+// Few columns, such as the colours of an image or two halves that are shuffled, become one run of memory: loops that compilers vectorize.
+template <class Unit>
+void interleave(int64_t rows, Unit* __restrict to, const Unit* first, const Unit* second) {
+  for (int64_t r = 0; r < rows; ++r) {
+    to[2 * r] = first[r];
+    to[2 * r + 1] = second[r];
+  }
+}
 template <class Unit>
 void interleave(int64_t rows, Unit* __restrict to, const Unit* first, const Unit* second, const Unit* third) {
   for (int64_t r = 0; r < rows; ++r) {
@@ -178,6 +185,7 @@ void transpose_panel(int64_t rows, int64_t columns, char* to, int64_t to_row, co
   if constexpr (N <= 8) {
     using Unit = Block<N>::Unit;
     const auto column = [&](int64_t c) { return reinterpret_cast<const Unit*>(from + c * from_column); };
+    if (columns == 2 && to_row == 2 * N) return interleave(rows, reinterpret_cast<Unit*>(to), column(0), column(1));
     if (columns == 3 && to_row == 3 * N) return interleave(rows, reinterpret_cast<Unit*>(to), column(0), column(1), column(2));
   }
   constexpr int64_t size = kTile<N>;
