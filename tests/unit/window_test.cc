@@ -99,6 +99,8 @@ TEST(Pooling, LinesGiveWhatWindowsDo) {
       {{9, 10}, {2, 3}, {1, 1}, {-1, -2, 0, -1}, {1, 1}},  // cropped
       {{6, 7, 9}, {2, 3, 2}, {2, 1, 2}, {0, 1, 1, 1, 0, 0}, {1, 2, 1}},
       {{13, 13}, {13, 13}, {1, 1}, {6, 6, 6, 6}, {1, 1}},
+      {{4, 5}, {2, 300}, {3, 290}, {1, 293, 1, 295}, {1, 1}},  // wide strides
+      {{6}, {2}, {1}, {40, 40}, {41}},                         // windows without the image
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(to_string(c.image));
@@ -117,7 +119,7 @@ TEST(Pooling, LinesGiveWhatWindowsDo) {
                  padded = run_kernel("AveragePool", attributes.with("count_include_pad", int64_t{1}), {x})[0];
     ASSERT_EQ(averages.shape(), sums.shape());
     for (int64_t i = 0; i < sums.size(); ++i) {
-      EXPECT_NEAR(averages.data<float>()[i], sums.data<float>()[i] / taps.data<float>()[i], 1e-5);
+      EXPECT_NEAR(averages.data<float>()[i], sums.data<float>()[i] / std::max(taps.data<float>()[i], 1.0f), 1e-5);
       EXPECT_NEAR(padded.data<float>()[i], sums.data<float>()[i] / static_cast<float>(ones.size() / kChannels), 1e-5);
     }
   }

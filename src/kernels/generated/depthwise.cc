@@ -426,14 +426,14 @@ class DepthwiseKernel : public PreparedKernel {
 }  // namespace
 
 bool has_narrow_groups(std::span<const int64_t> weights, const AttributeSet& attributes) {
-  constexpr int64_t kHalf = 8, kFewestTaps = 4;  // kHalf: channels; libraries have code for groups of so many, too
+  constexpr int64_t kBlock = 8, kFewestTaps = 4;  // kBlock: channels that the library has code for, also with AVX-512
   const int64_t groups = attributes.get_int("group", 1);
   if (weights.size() != 4 || groups <= 1 || weights[2] * weights[3] < kFewestTaps) return false;
   const int64_t inputs = weights[1], results = weights[0] / groups;
   const IsaDescription& isa = describe(best_isa());
-  if (isa.lanes > kHalf) return inputs <= kHalf / 2 && results <= kHalf;
-  if (results % kHalf != 0) return inputs <= kHalf && results < 2 * kHalf;
-  return isa.has_fma && inputs <= kHalf / 2 && results <= 2 * kHalf;
+  if (isa.lanes > kBlock) return inputs <= kBlock / 2 && results <= kBlock;
+  if (results % kBlock != 0) return inputs <= kBlock && results < 2 * kBlock;
+  return isa.has_fma && inputs <= kBlock / 2 && results <= 2 * kBlock;
 }
 
 bool prefers_generated_depthwise(const KernelData& data) {

@@ -16,8 +16,8 @@ using DepthwiseGenerator = MachineCode (*)(const DepthwiseCode& code, std::span<
 
 inline constexpr std::string_view kExpansionDepthwise = "LoweredExpansionDepthwise";
 
-// Whether a library's vectors would have more channels than a group of a convolution, most of them for nothing. As a depthwise convolution it computes each
-// product once, but reads each channel of the input for each of the result. Weights: [channels, inputs of a group, rows, columns].
+// Whether a convolution is in groups so narrow that a library's kernels leave most lanes of their vectors empty. As a depthwise one it fills them, but reads each
+// channel of the input once for each channel of the result. Weights: [channels, inputs of a group, rows, columns].
 bool has_narrow_groups(std::span<const int64_t> weights, const AttributeSet& attributes);
 
 // Whether generated code is expected to be faster than a library's for a LoweredConv that is depthwise, or in groups.

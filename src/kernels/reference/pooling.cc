@@ -121,17 +121,20 @@ void pool_lines(const Window& window, const Tensor& x, T* y, bool count_padding,
   Window outer = window;  // of lines
   outer.axes.pop_back();
   if (outer.axes.empty()) outer.axes.push_back({.kernel = 1, .input = 1, .output = 1});
-  const int64_t inputs = window.inputs(), lines = outer.outputs(), planes = x.dim(0) * x.dim(1), padding = std::max<int64_t>(last.pad_begin, 0);
-  const int64_t pitch = padding + std::max(last.input, last.start(last.output - 1) + last.reach());
+  const int64_t inputs = window.inputs(), lines = outer.outputs(), planes = x.dim(0) * x.dim(1);
   const T* data = x.data<T>().data();
   Scratch<int32_t> taps(static_cast<size_t>(last.output));  // along the line
+  int64_t first_tap = last.kernel, end_tap = 0;             // that read the input
   for (int64_t i = 0; i < last.output; ++i) {
     const WindowAxis::Taps inside = last.taps_inside(i);
-    taps.data()[i] = static_cast<int32_t>(count_padding ? taps_with_padding(last, i) : inside.last - inside.first);
+    taps[static_cast<size_t>(i)] = static_cast<int32_t>(count_padding ? taps_with_padding(last, i) : inside.last - inside.first);
+    if (inside.first < inside.last) first_tap = std::min(first_tap, inside.first), end_tap = std::max(end_tap, inside.last);
   }
+  // Of wide strides, few of many taps read the input.
+  const bool goes_by_tap = end_tap - first_tap <= last.input + last.output;
   parallel_for(planes * lines, grain_of(kPoolingGrain, outer.taps() * last.input + last.kernel * last.output), [&](int64_t begin, int64_t end) {
     WindowCursor cursor(outer);
-    Scratch<Acc> line(static_cast<size_t>(pitch)), result(static_cast<size_t>(last.output));
+    Scratch<Acc> line(static_cast<size_t>(last.input)), result(static_cast<size_t>(last.output));
     for (int64_t i = begin; i < end; ++i) {
       std::fill(line.begin(), line.end(), initial);
       std::fill(result.begin(), result.end(), initial);
@@ -140,17 +143,23 @@ void pool_lines(const Window& window, const Tensor& x, T* y, bool count_padding,
       cursor.for_each_line(i % lines, [&](int64_t offset, int64_t length, int64_t step) {
         for (int64_t tap = 0; tap < length; ++tap) {
           const T* from = plane + (offset + tap * step) * last.input;
-          Acc* to = line.begin() + padding;
+          Acc* to = line.data();
           ANFORA_INDEPENDENT_ITERATIONS
           for (int64_t k = 0; k < last.input; ++k) to[k] = take(to[k], from[k]);
         }
         count += length;
       });
       if (count_padding) count = cursor.taps_with_padding();
-      for (int64_t tap = 0; tap < last.kernel; ++tap) {
-        const Acc* from = line.begin() + last.start(0) + padding + tap * last.dilation;
+      for (int64_t tap = first_tap; goes_by_tap && tap < end_tap; ++tap) {
+        const WindowAxis::Taps outputs = last.outputs_inside(tap);
+        if (outputs.first == outputs.last) continue;
         auto merge_all = last.stride == 1 ? merge_taps<1, Acc, Merge> : last.stride == 2 ? merge_taps<2, Acc, Merge> : merge_taps<0, Acc, Merge>;
-        merge_all(from, last.stride, last.output, merge, result.data());
+        const Acc* from = line.data() + last.start(outputs.first) + tap * last.dilation;
+        merge_all(from, last.stride, outputs.last - outputs.first, merge, result.data() + outputs.first);
+      }
+      for (int64_t k = 0; !goes_by_tap && k < last.output; ++k) {
+        const WindowAxis::Taps inside = last.taps_inside(k);
+        for (int64_t tap = inside.first; tap < inside.last; ++tap) result[k] = merge(result[k], line[last.start(k) + tap * last.dilation]);
       }
       T* to = y + i * last.output;
       ANFORA_INDEPENDENT_ITERATIONS
