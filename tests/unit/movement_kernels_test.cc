@@ -23,7 +23,7 @@ TYPED_TEST_SUITE(Transposed, UnitsOfAllSizes);
 
 // Blocks, tiles and panels with and without a rest.
 TYPED_TEST(Transposed, HasAllElementsInTheirPlaces) {
-  for (const auto& [rows, columns] : {std::pair(1, 7), std::pair(64, 64), std::pair(37, 83), std::pair(130, 300), std::pair(1100, 21)}) {
+  for (const auto& [rows, columns] : {std::pair(1, 7), std::pair(64, 64), std::pair(37, 83), std::pair(130, 300), std::pair(1100, 21), std::pair(2, 301), std::pair(301, 2), std::pair(3, 9001), std::pair(9001, 3)}) {
     SCOPED_TRACE(testing::Message() << rows << " x " << columns);
     const Tensor x = counted<TypeParam>({2, rows, columns});
     const Tensor y = run_kernel("Transpose", {{"perm", std::vector<int64_t>{0, 2, 1}}}, {x})[0];

@@ -179,12 +179,24 @@ void interleave(int64_t rows, Unit* __restrict to, const Unit* first, const Unit
   }
 }
 
+// The other way round.
+template <class Unit>
+void separate(int64_t columns, Unit* __restrict first, Unit* __restrict second, Unit* __restrict third, const Unit* from) {
+  for (int64_t c = 0; c < columns; ++c) {
+    first[c] = from[3 * c];
+    second[c] = from[3 * c + 1];
+    third[c] = from[3 * c + 2];
+  }
+}
+
 // rows: contiguous in the source; columns: contiguous in the destination.
 template <int64_t N>
 void transpose_panel(int64_t rows, int64_t columns, char* to, int64_t to_row, const char* from, int64_t from_column) {
   if constexpr (N <= 8) {
     using Unit = Block<N>::Unit;
     const auto column = [&](int64_t c) { return reinterpret_cast<const Unit*>(from + c * from_column); };
+    const auto row = [&](int64_t r) { return reinterpret_cast<Unit*>(to + r * to_row); };
+    if (rows == 3 && from_column == 3 * N) return separate(columns, row(0), row(1), row(2), column(0));
     if (columns == 2 && to_row == 2 * N) return interleave(rows, reinterpret_cast<Unit*>(to), column(0), column(1));
     if (columns == 3 && to_row == 3 * N) return interleave(rows, reinterpret_cast<Unit*>(to), column(0), column(1), column(2));
   }
