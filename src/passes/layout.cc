@@ -39,17 +39,14 @@ using Operand = ChannelsLast::Operand;
 
 // Whether a tensor has batch, channels and one to three spatial axes.
 bool is_image(const Node& node) { return rank_of(&node) >= 3 && rank_of(&node) <= 5; }
-// Numbers for the channels of images of that rank: [channels, 1, …], without the batch.
-bool is_by_channel(const Type& type, int rank) {
-  return type.rank() == rank - 1 && std::ranges::all_of(type.dims().subspan(1), [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
+bool are_ones(std::span<const Dim> dims) {
+  return std::ranges::all_of(dims, [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
 }
+// Numbers for the channels of images of that rank: [channels, 1, …], without the batch.
+bool is_by_channel(const Type& type, int rank) { return type.rank() == rank - 1 && are_ones(type.dims().subspan(1)); }
 bool is_elementwise(const Operator& op) { return op.fusion == FusionKind::Elementwise || op.fusion == FusionKind::Broadcast; }
 // Whether an image has one pixel: both layouts are the same then.
-bool is_pixel(const Node& image) {
-  const Type* type = image.type();
-  return type && type->is_tensor() && type->has_rank() && type->rank() >= 3 &&
-         std::ranges::all_of(type->dims().subspan(2), [](Dim dim) { return dim.is_constant() && dim.constant() == 1; });
-}
+bool is_pixel(const Node& node) { return is_image(node) && are_ones(node.type()->dims().subspan(2)); }
 // Whether a use takes one result of several.
 bool is_item(const Use& use) { return use.user->primitive() == Primitive::TupleGetItem; }
 // What a value is a result of.
@@ -140,7 +137,7 @@ class LayoutAssignment {
 
   // Regions -----------------------------------------------------------------------------------------
   static bool works_on_pixels(const ChannelsLast& f) {
-    for (size_t o = 0; o < std::min<size_t>(f.operands.size(), f.node->num_inputs()); ++o) {
+    for (size_t o = 0; o < f.operands.size(); ++o) {
       if (f.operands[o] == Operand::Moved && !is_pixel(*f.node->input(o))) return false;
     }
     return is_pixel(*f.node);

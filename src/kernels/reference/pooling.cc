@@ -130,8 +130,24 @@ void pool_lines(const Window& window, const Tensor& x, T* y, bool count_padding,
     taps[static_cast<size_t>(i)] = static_cast<int32_t>(count_padding ? taps_with_padding(last, i) : inside.last - inside.first);
     if (inside.first < inside.last) first_tap = std::min(first_tap, inside.first), end_tap = std::max(end_tap, inside.last);
   }
-  // Of wide strides, few of many taps read the input.
-  const bool goes_by_tap = end_tap - first_tap <= last.input + last.output;
+  // What is merged into the result: elements of a line that are a stride apart.
+  struct Run {
+    int64_t from, to, count;
+  };
+  ScratchVector<Run> runs;
+  const auto add_run = [&](int64_t tap, int64_t output, int64_t count) { runs.push_back({last.start(output) + tap * last.dilation, output, count}); };
+  if (end_tap - first_tap <= last.input + last.output) {
+    for (int64_t tap = first_tap; tap < end_tap; ++tap) {
+      const WindowAxis::Taps outputs = last.outputs_inside(tap);
+      if (outputs.first < outputs.last) add_run(tap, outputs.first, outputs.last - outputs.first);
+    }
+  } else {  // of wide strides, few of many taps read the input
+    for (int64_t output = 0; output < last.output; ++output) {
+      const WindowAxis::Taps inside = last.taps_inside(output);
+      for (int64_t tap = inside.first; tap < inside.last; ++tap) add_run(tap, output, 1);
+    }
+  }
+  const auto merge_run = last.stride == 1 ? merge_taps<1, Acc, Merge> : last.stride == 2 ? merge_taps<2, Acc, Merge> : merge_taps<0, Acc, Merge>;
   parallel_for(planes * lines, grain_of(kPoolingGrain, outer.taps() * last.input + last.kernel * last.output), [&](int64_t begin, int64_t end) {
     WindowCursor cursor(outer);
     Scratch<Acc> line(static_cast<size_t>(last.input)), result(static_cast<size_t>(last.output));
@@ -150,17 +166,7 @@ void pool_lines(const Window& window, const Tensor& x, T* y, bool count_padding,
         count += length;
       });
       if (count_padding) count = cursor.taps_with_padding();
-      for (int64_t tap = first_tap; goes_by_tap && tap < end_tap; ++tap) {
-        const WindowAxis::Taps outputs = last.outputs_inside(tap);
-        if (outputs.first == outputs.last) continue;
-        auto merge_all = last.stride == 1 ? merge_taps<1, Acc, Merge> : last.stride == 2 ? merge_taps<2, Acc, Merge> : merge_taps<0, Acc, Merge>;
-        const Acc* from = line.data() + last.start(outputs.first) + tap * last.dilation;
-        merge_all(from, last.stride, outputs.last - outputs.first, merge, result.data() + outputs.first);
-      }
-      for (int64_t k = 0; !goes_by_tap && k < last.output; ++k) {
-        const WindowAxis::Taps inside = last.taps_inside(k);
-        for (int64_t tap = inside.first; tap < inside.last; ++tap) result[k] = merge(result[k], line[last.start(k) + tap * last.dilation]);
-      }
+      for (const Run& run : runs) merge_run(line.data() + run.from, last.stride, run.count, merge, result.data() + run.to);
       T* to = y + i * last.output;
       ANFORA_INDEPENDENT_ITERATIONS
       for (int64_t k = 0; k < last.output; ++k) to[k] = static_cast<T>(finish(result[k], count * taps[k]));
