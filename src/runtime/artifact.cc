@@ -270,7 +270,7 @@ static void serialize(A& archive, Signature& signature) {
 namespace {
 
 constexpr char kMagic[8] = {'\x7f', 'A', 'N', 'F', 'O', 'R', 'A', '\n'};
-constexpr uint32_t kFormat = 4;
+constexpr uint32_t kFormat = 5;
 
 struct Header {
   char magic[8] = {};

@@ -76,7 +76,8 @@ TEST(OnednnWinograd, AgreesWithTheReference) {
     const AttributeSet attributes = attributes_of(c);
     ASSERT_EQ(implementation_of(attributes, x, w), "generated:winograd");
     const Tensor y = run_kernel("LoweredConv", attributes, {x, w})[0];
-    const Tensor z = random_tensor({y.shape().begin(), y.shape().end()}, 4);
+    Tensor z = random_tensor({y.shape().begin(), y.shape().end()}, 4);
+    for (float& value : z.data<float>()) value /= 16;  // cancels no large sum, whose error would be measured by what is left
     expect_prepared("LoweredConv", attributes, {x, w}, 1, false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv", attributes, {x, w, b}, 1, false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv", attributes.with("activation", std::string("Relu")), {x, w, b, z}, Constants{1, 2},

@@ -12,9 +12,11 @@ namespace anfora::kernels::generated {
 class Fetches {
  public:
   Fetches() = default;
-  // `steps` of each of some lines of windows, from `next` on.
+  // The weights of `steps` of each of some lines of windows, from `next` on.
   Fetches(int64_t next, int64_t steps, int64_t lines, const ProductCode& code, int64_t tiles)
-      : next_(next), bytes_(code.weight_bytes(steps * lines)), of_line_(steps / kStepsOfFetch) {
+      : Fetches(next, code.weight_bytes(steps * lines), steps, lines, tiles) {}
+  // So many bytes during the steps.
+  Fetches(int64_t next, int64_t bytes, int64_t steps, int64_t lines, int64_t tiles) : next_(next), bytes_(bytes), of_line_(steps / kStepsOfFetch) {
     const int64_t of_all_tiles = of_line_ * lines * tiles;
     if (of_all_tiles == 0) return;
     lines_ = ceil_div(bytes_, kCacheLineBytes * of_all_tiles);

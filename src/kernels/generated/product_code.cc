@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <ranges>
+
 namespace anfora::kernels::generated {
 namespace {
-
 
 constexpr std::string_view kTiledProduct = "generated:product:";
 
@@ -27,14 +28,16 @@ std::span<const Tile> product_tiles(Isa isa) {
 }
 
 // Where the columns are no multiple of three vectors, another tile computes fewer that nobody needs.
-Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once) {
+Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once, int most_vectors) {
   const std::span<const Tile> tiles = product_tiles(isa);
   if (isa != Isa::Avx512) return tiles[0];
   auto computed = [&](const Tile& tile) {
     const int64_t width = panels_at_once * tile.vectors * describe(isa).lanes;
     return (columns + width - 1) / width * width;
   };
-  return *std::ranges::min_element(tiles, [&](const Tile& a, const Tile& b) {
+  const auto is_narrow = [&](const Tile& tile) { return tile.vectors <= most_vectors; };
+  auto narrow = tiles | std::views::filter(is_narrow);
+  return *std::ranges::min_element(narrow, [&](const Tile& a, const Tile& b) {
     constexpr int64_t kWorthOf = 16;  // by how much the first may compute more
     return computed(a) + computed(a) / kWorthOf < computed(b);
   });

@@ -206,8 +206,9 @@ bool is_of_few_bits(DType dtype);
 
 // Tiles that fill the registers, the one first that is expected to be the fastest as a rule.
 std::span<const Tile> product_tiles(Isa isa);
-// The one of them that is expected to be the fastest for so many columns, if so many panels are computed together.
-Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once = 1);
+// The one of them that is expected to be the fastest for so many columns, if so many panels are computed together; with AVX-512 one of at most so many
+// vectors, and 2 or more.
+Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once = 1, int most_vectors = 4);
 // The tile that an implementation is called after: "generated:product:6x4"; none: the expected one is meant.
 std::optional<Tile> tile_named(std::string_view implementation);
 // Those names, for all instruction sets.

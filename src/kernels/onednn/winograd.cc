@@ -1,14 +1,19 @@
 // Convolutions by 3×3 windows through Winograd's minimal filtering F(4×4, 3×3): a quarter of the multiplications.
 //
 // The output is cut into tiles of 4×4 points, each of which depends on 6×6 points of the input. Transformed by Bᵀ d B, those of
-// all tiles are 36 matrices [tiles, C], and the convolution is a product of each with weights [C, K] that were transformed by G g Gᵀ
-// before; Aᵀ m A takes the products back:
+// all tiles are 36 matrices [tiles, C], and the convolution is a product of each with one of the weights [C, K], transformed by G g Gᵀ;
+// Aᵀ m A takes the products back:
 //
 //      x ──Bᵀ·B──▶ 36 × [tiles, C] ── × [C, K] ──▶ 36 × [tiles, K] ──Aᵀ·A──▶ y        36 multiplications for 16 points, not 144
+//                               W ──G·Gᵀ──┘
 //
 // The three steps are done for a block of tiles at a time, so that what lies between them stays in a thread's second-level cache.
 // Few tiles are one block, of which each thread does a part in each step. The products are by generated code (panel_products.h), whose
 // tiles of rows divide the blocks: a library's product of 36 small matrices took up to twice as long.
+//
+// The matrices of the weights would take four times the memory of W. So a block makes them of W, panel by panel, in the cache, a third of the matrices at
+// a time; meanwhile it fetches the next panel. Reading a quarter from memory pays for the making, measured in whole models. A thread keeps
+// the matrices of small W from block to block.
 //
 // A window of several frames, as of a video or a volume, is a sum of windows of images: their channels lie side by side in the rows of the matrices, so that
 // one product adds them.
@@ -18,7 +23,7 @@
 // neural networks", 2016), are several times worse.
 //
 // The result equals the direct sum over the reals only; a lowered operator with `direct` asks for the sum itself. Where an input is
-// infinite or NaN, all of a tile would be NaN: such tiles are computed again, as sums, with weights that the transformed ones tell.
+// infinite or NaN, all of a tile would be NaN: such tiles are computed again, as sums.
 #include "kernels/onednn/winograd.h"
 
 #include <algorithm>
@@ -47,95 +52,27 @@ namespace {
 
 using generated::PanelProducts;
 
-constexpr int64_t kWindow = kWinogradWindow, kTile = kWinogradTile, kPatch = kWinogradPatch, kMatrices = kPatch * kPatch;
-constexpr float kInner = kWinogradInner, kOuter = kWinogradOuter;
+constexpr int64_t kWindow = kWinogradWindow, kTile = kWinogradTile, kPatch = kWinogradPatch, kMatrices = kPatch * kPatch, kTaps = kWindow * kWindow;
 
-// G: row j has the powers of the point, divided by its differences from the others.
-std::array<std::array<double, kWindow>, kPatch> weight_transform() {
-  constexpr std::array<double, kPatch - 1> points{0, kInner, -kInner, kOuter, -kOuter};
-  std::array<std::array<double, kWindow>, kPatch> rows{};
-  for (size_t j = 0; j < points.size(); ++j) {
-    double scale = 1;
-    for (size_t l = 0; l < points.size(); ++l) scale *= l == j ? 1 : points[j] - points[l];
-    for (size_t i = 0; i < kWindow; ++i) rows[j][i] = std::pow(points[j], static_cast<double>(i)) / scale;
-  }
-  rows[kPatch - 1][kWindow - 1] = 1;
-  return rows;
-}
-
-// W, [K, C, 3, 3] or [K, C, frames, 3, 3], as the 36 matrices [frames · C, K] in panels.
-Tensor transformed_weights(const Tensor& weights, const PanelProducts& form) {
-  const int64_t K = form.columns(), depth = form.depth(), C = weights.dim(1), frames = depth / C;
-  const auto rows = weight_transform();
-  Tensor result = Tensor::allocate(DType::F32, Shape{form.elements()});
-  const bool has_edge = K % form.width() != 0;
+// W, [K, C, 3, 3] or [K, C, frames, 3, 3], in panels of channels of the output: [panel][frames · C][9][width], where channels past the last are 0.
+Tensor windows_in_panels(const Tensor& weights, const PanelProducts& form) {
+  const int64_t K = form.columns(), depth = form.depth(), C = weights.dim(1), frames = depth / C, width = form.width();
+  Tensor result = Tensor::allocate(DType::F32, Shape{form.panels() * depth * kTaps * width});
   const float* from = weights.data<float>().data();
   float* to = result.data<float>().data();
-  // By squares of channels, whose weights and lines of the matrices stay in the cache.
-  constexpr int64_t kSide = 16;
-  using Side = std::array<double, kSide>;
-  auto transform = [&](int64_t c, int64_t first_k) {
-    const int64_t count = std::min(kSide, K - first_k);
-    std::array<Side, kWindow * kWindow> g{};
-    for (int64_t k = 0; k < count; ++k) {
-      const float* window = from + ((first_k + k) * depth + c % C * frames + c / C) * kWindow * kWindow;
-      for (size_t i = 0; i < g.size(); ++i) g[i][static_cast<size_t>(k)] = static_cast<double>(window[i]);
-    }
-    for (size_t i = 0; i < kPatch; ++i) {
-      std::array<Side, kWindow> row;
-      for (size_t v = 0; v < kWindow; ++v) {
-        for (size_t k = 0; k < kSide; ++k) {
-          row[v][k] = rows[i][0] * g[v][k] + rows[i][1] * g[kWindow + v][k] + rows[i][2] * g[2 * kWindow + v][k];
+  parallel_for(form.panels(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first_k = panel * width, count = std::min(width, K - first_k);
+      for (int64_t c = 0; c < depth; ++c) {
+        const float* window = from + (first_k * depth + c % C * frames + c / C) * kTaps;
+        float* line = to + (panel * depth + c) * kTaps * width;
+        if (count < width) std::fill_n(line, kTaps * width, 0.0f);
+        for (int64_t k = 0; k < count; ++k) {
+          for (int64_t tap = 0; tap < kTaps; ++tap) line[tap * width + k] = window[k * depth * kTaps + tap];
         }
-      }
-      for (size_t j = 0; j < kPatch; ++j) {
-        std::array<float, kSide> sums;
-        for (size_t k = 0; k < kSide; ++k) {
-          sums[k] = static_cast<float>(rows[j][0] * row[0][k] + rows[j][1] * row[1][k] + rows[j][2] * row[2][k]);
-        }
-        for (int64_t k = 0; k < count;) {
-          const int64_t lane = (first_k + k) % form.width(), of_panel = std::min(count - k, form.width() - lane);
-          float* place = to + form.element_of(static_cast<int64_t>(i * kPatch + j), c, first_k + k);
-          std::copy_n(sums.begin() + k, of_panel, place);
-          k += of_panel;
-          if (has_edge && first_k + k == K) std::fill_n(place + of_panel, form.width() - lane - of_panel, 0.0f);
-        }
-      }
-    }
-  };
-  parallel_for((depth + kSide - 1) / kSide, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t first_c = begin * kSide; first_c < std::min(end * kSide, depth); first_c += kSide) {
-      for (int64_t first_k = 0; first_k < K; first_k += kSide) {
-        for (int64_t c = first_c; c < std::min(first_c + kSide, depth); ++c) transform(c, first_k);
       }
     }
   });
-  return result;
-}
-
-// W again, [9, frames · C, K], from the matrices. Point 0 has the first weight of a column times a factor, infinity the third, and the difference
-// between kInner and -kInner the second.
-Tensor recovered_weights(const float* from, const PanelProducts& form) {
-  constexpr double inner = kInner, outer = kOuter;
-  constexpr double kFirst = inner * inner * outer * outer, kSecond = inner * (inner * inner - outer * outer);
-  const int64_t C = form.depth(), K = form.columns();
-  Tensor result = Tensor::allocate(DType::F32, Shape{kWindow * kWindow, C, K});
-  float* to = result.data<float>().data();
-  for (int64_t i = 0; i < C * K; ++i) {
-    auto recover = [](auto&& u) {
-      return std::array<double, kWindow>{u(0) * kFirst, (u(1) - u(2)) * kSecond, u(kPatch - 1)};
-    };
-    std::array<std::array<double, kWindow>, kPatch> rows;
-    for (int64_t r = 0; r < kPatch; ++r) {
-      rows[static_cast<size_t>(r)] =
-          recover([&](int64_t q) { return static_cast<double>(from[form.element_of(r * kPatch + q, i / K, i % K)]); });
-    }
-    for (size_t q = 0; q < kWindow; ++q) {
-      const auto column = recover([&](int64_t r) { return rows[static_cast<size_t>(r)][q]; });
-      for (size_t r = 0; r < kWindow; ++r)
-        to[static_cast<int64_t>(r * kWindow + q) * C * K + i] = static_cast<float>(column[r]);
-    }
-  }
   return result;
 }
 
@@ -158,14 +95,14 @@ struct WinogradShape {
   int64_t tiles() const { return images() * tiles_down() * tiles_across(); }
 };
 
-// Whether it pays: the transforms cost time for each element of the 36 matrices, and there are four times as many weights to read. In
+// Whether it pays: the transforms cost time for each element of the 36 matrices, those of the weights too, which the direct sum only reads. In
 // multiply-adds, as measured with AVX-512 and AVX2.
 bool is_worthwhile(const WinogradShape& s) {
-  constexpr double kOfTransform = 12, kOfWeight = 20;
+  constexpr double kOfTransform = 12, kOfWeight = 20, kOfMadeWeight = 12;
   const double tiles = static_cast<double>(s.tiles()), C = static_cast<double>(s.depth()), K = static_cast<double>(s.K);
   const double points = static_cast<double>(s.images() * s.rows * s.columns);
-  const double direct = kWindow * kWindow * C * K * (points + kOfWeight);
-  const double transformed = kMatrices * (C * K * (tiles + kOfWeight) + kOfTransform * tiles * (C + K));
+  const double direct = kTaps * C * K * (points + kOfWeight);
+  const double transformed = kMatrices * (C * K * (tiles + kOfMadeWeight) + kOfTransform * tiles * (C + K));
   return transformed < 0.9 * direct;
 }
 
@@ -187,6 +124,8 @@ class WinogradInstance : public ShapedKernel::Instance {
     // Of what a block takes of the second-level cache, beside the weights that stream through it.
     const int64_t bytes_of_tile = kMatrices * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
     const int64_t most = std::max(second_level_cache() / bytes_of_tile, kFewestTiles);
+    const int64_t bytes_of_weights = kMatrices * products.depth() * products.y_stride() * int64_t{sizeof(float)};
+    keeps_weights_ = bytes_of_weights <= second_level_cache() / 4;
     is_shared_ = tiles < threads * kFewestTiles;
     int64_t blocks = 1;
     if (!is_shared_) {
@@ -231,12 +170,20 @@ class WinogradInstance : public ShapedKernel::Instance {
   }
 
  private:
-  static constexpr int64_t kFewestTiles = 12;  // for which a block's product reads its weights
+  static constexpr int64_t kFewestTiles = 24;  // for which a block makes the matrices of the weights
 
   struct Operands {
     const float *x = nullptr, *bias = nullptr, *addend = nullptr;
     float* y = nullptr;
   };
+
+  static constexpr std::array kAllRows{WinogradRows::ZeroAndInfinity, WinogradRows::Inner, WinogradRows::Outer};
+  static constexpr int64_t kMatricesOfRows = kMatrices / std::ssize(kAllRows);
+
+  static int64_t odd_lines(int64_t elements) {
+    constexpr int64_t kLine = generated::kLineElements;
+    return ((elements + kLine - 1) / kLine | 1) * kLine;
+  }
 
   // What lies between the steps. Matrices are an odd number of lines apart, so that a tile's rows of them share no set of the cache.
   class Between {
@@ -251,21 +198,45 @@ class WinogradInstance : public ShapedKernel::Instance {
     const int64_t a_distance, y_distance;
 
    private:
-    static int64_t odd_lines(int64_t elements) {
-      constexpr int64_t kLine = generated::kLineElements;
-      return ((elements + kLine - 1) / kLine | 1) * kLine;
-    }
     Scratch<float> transformed_, products_;
+  };
+
+  // The transformed weights: of some rows of a panel at a time, or all that there are where they stay in the cache from block to block.
+  class Weights {
+   public:
+    explicit Weights(const WinogradInstance& instance)
+        : instance_(instance),
+          distance_(odd_lines(instance.products_.depth() * instance.products_.width())),
+          matrices_(static_cast<size_t>((instance.keeps_weights_ ? instance.products_.panels() * kMatrices : kMatricesOfRows) * distance_)) {}
+
+    // The first matrix of the rows; the others are distance() elements apart.
+    const float* rows(int64_t panel, WinogradRows rows) {
+      const PanelProducts& form = instance_.products_;
+      const int64_t number = panel * std::ssize(kAllRows) + static_cast<int64_t>(rows);
+      float* to = matrices_.data() + (instance_.keeps_weights_ ? number * kMatricesOfRows * distance_ : 0);
+      if (instance_.keeps_weights_ && number < kept_) return to;
+      instance_.transforms_.weigh({instance_.panel(panel), form.depth(), form.width()}, rows, to, distance_);
+      kept_ = number + 1;
+      return to;
+    }
+    int64_t distance() const { return distance_; }
+
+   private:
+    const WinogradInstance& instance_;
+    const int64_t distance_;
+    int64_t kept_ = 0;  // rows, from those of the first panel on
+    Scratch<float> matrices_;
   };
 
   // Each block by one thread.
   void run_blocks(const Operands& operands) {
     parallel_for(std::ssize(blocks_), 1, [&](int64_t begin, int64_t end) {
       Between between(products_, most_tiles_);
+      Weights weights(*this);
       for (int64_t i = begin; i < end; ++i) {
         const TileBlock& block = blocks_[static_cast<size_t>(i)];
         for (int64_t tile = 0; tile < block.count; ++tile) transform(operands, block, tile, between);
-        multiply(block, between, 0, products_.all_panels());
+        multiply(block, between, weights, 0, thirds());
         for (int64_t tile = 0; tile < block.count; ++tile) gather(operands, block, tile, between);
       }
     });
@@ -278,20 +249,37 @@ class WinogradInstance : public ShapedKernel::Instance {
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) transform(operands, block, tile, between);
     });
-    parallel_for(products_.all_panels(), 1, [&](int64_t begin, int64_t end) { multiply(block, between, begin, end); });
+    parallel_for(thirds(), 1, [&](int64_t begin, int64_t end) {
+      Weights weights(*this);
+      multiply(block, between, weights, begin, end);
+    });
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) gather(operands, block, tile, between);
     });
   }
 
-  void multiply(const TileBlock& block, Between& between, int64_t first_panel, int64_t last_panel) const {
-    products_.multiply({.weights = weights_.data<float>().data(),
-                        .a = between.transformed(),
-                        .y = between.products(),
-                        .rows = block.count,
-                        .a_distance = between.a_distance,
-                        .y_distance = between.y_distance},
-                       first_panel, last_panel);
+  // Of W.
+  int64_t elements_of_panel() const { return products_.depth() * kTaps * products_.width(); }
+  const float* panel(int64_t i) const { return weights_.data<float>().data() + i * elements_of_panel(); }
+
+  // By some of the matrices, counted in thirds of panels.
+  int64_t thirds() const { return products_.panels() * std::ssize(kAllRows); }
+  void multiply(const TileBlock& block, Between& between, Weights& weights, int64_t first, int64_t last) const {
+    for (int64_t third = first; third < last; ++third) {
+      const int64_t i = third / std::ssize(kAllRows);
+      const WinogradRows rows = kAllRows[static_cast<size_t>(third % std::ssize(kAllRows))];
+      const float* of_rows = weights.rows(i, rows);
+      for (int64_t j = 0; j < kMatricesOfRows; ++j) {
+        const int64_t matrix = numbers_of(rows)[static_cast<size_t>(j / kPatch)] * kPatch + j % kPatch;
+        PanelProducts::Operands product{.a = between.transformed() + matrix * between.a_distance,
+                                        .b = of_rows + j * weights.distance(),
+                                        .y = between.products() + matrix * between.y_distance + i * products_.width(),
+                                        .rows = block.count};
+        // A part of the next panel with each matrix.
+        if (!keeps_weights_ && i + 1 < products_.panels()) product.next = {panel(i + 1) + matrix * elements_of_panel() / kMatrices, elements_of_panel() * int64_t{sizeof(float)} / kMatrices};
+        products_.multiply(product);
+      }
+    }
   }
 
   struct Place {
@@ -341,30 +329,31 @@ class WinogradInstance : public ShapedKernel::Instance {
   }
 
   void sum_unbounded(const Operands& operands) const {
-    const Tensor weights = recovered_weights(weights_.data<float>().data(), products_);
     parallel_for(s_.tiles(), 1, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) {
-        if (is_unbounded_[static_cast<size_t>(tile)]) sum(operands, tile, weights.data<float>().data());
+        if (is_unbounded_[static_cast<size_t>(tile)]) sum(operands, tile);
       }
     });
   }
 
   // The tile of y by the definition.
-  void sum(const Operands& operands, int64_t tile, const float* weights) const {
+  void sum(const Operands& operands, int64_t tile) const {
     const auto [image, y, x] = place_of(tile);
     for (int64_t row = y; row < std::min(y + kTile, s_.rows); ++row) {
       for (int64_t column = x; column < std::min(x + kTile, s_.columns); ++column) {
-        Scratch<float> sums(static_cast<size_t>(s_.K));
-        std::fill_n(sums.data(), s_.K, 0.0f);
-        for (int64_t tap = 0; tap < s_.frames.kernel * kWindow * kWindow; ++tap) {
-          const int64_t frame = tap / (kWindow * kWindow), point = tap % (kWindow * kWindow);
+        const int64_t width = products_.width();
+        Scratch<float> sums(static_cast<size_t>(products_.y_stride()), 0.0f);
+        for (int64_t tap = 0; tap < s_.frames.kernel * kTaps; ++tap) {
+          const int64_t frame = tap / kTaps, point = tap % kTaps;
           const std::optional<int64_t> of_x = s_.image_of_x(image, frame);
           const int64_t from_row = row - s_.top + point / kWindow, from_column = column - s_.left + point % kWindow;
           if (!of_x || from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
           const float* from = operands.x + ((*of_x * s_.height + from_row) * s_.width + from_column) * s_.C;
           for (int64_t c = 0; c < s_.C; ++c) {
-            const float* line = weights + (point * s_.depth() + frame * s_.C + c) * s_.K;
-            for (int64_t k = 0; k < s_.K; ++k) sums.data()[k] += from[c] * line[k];
+            for (int64_t i = 0; i < products_.panels(); ++i) {
+              const float* line = panel(i) + ((frame * s_.C + c) * kTaps + point) * width;
+              for (int64_t k = 0; k < width; ++k) sums[static_cast<size_t>(i * width + k)] += from[c] * line[k];
+            }
           }
         }
         const int64_t first = ((image * s_.rows + row) * s_.columns + column) * s_.K;
@@ -386,7 +375,8 @@ class WinogradInstance : public ShapedKernel::Instance {
   WinogradEpilogue epilogue_;
   const PanelProducts& products_;
   Tensor weights_;
-  bool is_shared_ = false;  // all threads work on the only block
+  bool is_shared_ = false;      // all threads work on the only block
+  bool keeps_weights_ = false;  // from block to block
   std::vector<TileBlock> blocks_;
   int64_t most_tiles_ = 0;  // of a block
   std::vector<uint8_t> is_unbounded_;  // by tile: some of its results are infinite or NaN
@@ -397,7 +387,7 @@ class WinogradInstance : public ShapedKernel::Instance {
 };
 
 // Among the constants of the data, where the direct convolution has its weights as well.
-enum PackedWinograd : uint8_t { kTransformedWeights = 2, kProductCode };
+enum PackedWinograd : uint8_t { kWindowPanels = 2, kProductCode };
 
 class Winograd : public ShapedKernel {
  public:
@@ -414,7 +404,7 @@ class Winograd : public ShapedKernel {
       if (!shape) return false;
       fewest_tiles = shape->tiles();
     }
-    products_ = PanelProducts::prepare(data_, kProductCode, kMatrices, element_count(weights) / weights[0] / (kWindow * kWindow), weights[0], fewest_tiles, generate);
+    products_ = PanelProducts::prepare(data_, kProductCode, element_count(weights) / weights[0] / kTaps, weights[0], fewest_tiles, generate);
     return products_ && prepare_static();
   }
 
@@ -443,13 +433,13 @@ class Winograd : public ShapedKernel {
  private:
   // Null where the tensor is gone and its panels are of another form.
   const Tensor* find_panels() const {
-    const PackedConstant* packed = generated::find_packed(data_, kTransformedWeights);
-    const std::vector<int64_t> layout = products_->layout_of_weights();
+    const PackedConstant* packed = generated::find_packed(data_, kWindowPanels);
+    const std::vector<int64_t> layout{kTaps, products_->depth(), products_->columns(), products_->width()};
     if (!packed) {
       const Tensor& weights = *constant(1);
       if (!weights.raw()) return nullptr;
-      if (!data_.take_copies({kTransformedWeights}, layout))
-        data_.packed.push_back({kTransformedWeights, layout, transformed_weights(weights, *products_)});
+      if (!data_.take_copies({kWindowPanels}, layout))
+        data_.packed.push_back({kWindowPanels, layout, windows_in_panels(weights, *products_)});
       drop_mapped_pages(weights.raw(), weights.bytes());
       packed = &data_.packed.back();
     }

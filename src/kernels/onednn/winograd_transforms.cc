@@ -56,6 +56,34 @@ ANFORA_INLINE void gather_column(const Lanes* m, size_t step, Lanes* to, size_t 
   to[3 * to_step] = a * aa * difference_a + b * bb * difference_b + m[5 * step];
 }
 
+// G without what its rows are divided by: the powers of ±p times a column of three.
+template <class Lanes>
+ANFORA_INLINE void weigh_pair(float p, const Lanes& first, const Lanes& second, const Lanes& third, Lanes& plus, Lanes& minus) {
+  const Lanes even = p * p * third + first;
+  plus = p * second + even;
+  minus = even - p * second;
+}
+
+// The inverse of that: a point's differences from the others.
+constexpr double scale_of_pair(double point, double other) { return 1 / (2 * point * point * (point * point - other * other)); }
+constexpr double kOfZero = 1 / (kWinogradInner * kWinogradInner * kWinogradOuter * kWinogradOuter), kOfInfinity = 1;
+constexpr double kOfInner = scale_of_pair(kWinogradInner, kWinogradOuter), kOfOuter = scale_of_pair(kWinogradOuter, kWinogradInner);
+
+// G times a column of three that is yet to be scaled.
+template <class Lanes>
+ANFORA_INLINE void weigh_column(const Lanes* g, double scale, Lanes* to) {
+  auto scaled = [&](double of_row, const Lanes& value) -> Lanes { return static_cast<float>(of_row * scale) * value; };
+  Lanes plus, minus;
+  to[0] = scaled(kOfZero, g[0]);
+  weigh_pair(kWinogradInner, g[0], g[1], g[2], plus, minus);
+  to[1] = scaled(kOfInner, plus);
+  to[2] = scaled(kOfInner, minus);
+  weigh_pair(kWinogradOuter, g[0], g[1], g[2], plus, minus);
+  to[3] = scaled(kOfOuter, plus);
+  to[4] = scaled(kOfOuter, minus);
+  to[5] = scaled(kOfInfinity, g[2]);
+}
+
 // The line of channels behind one, or the last one; `channels` behind that.
 ANFORA_INLINE int64_t next_line(int64_t first, int64_t channels) {
   const int64_t next = first + kWinogradLine, last = channels - kWinogradLine;
@@ -133,22 +161,61 @@ ANFORA_INLINE bool gather(const WinogradResult& result) {
   return is_bounded;
 }
 
+template <int kLanes, WinogradRows kRows>
+ANFORA_INLINE void weigh_rows(const WinogradPanel& panel, float* to, int64_t distance) {
+  using Lanes = typename LanesOf<kLanes>::Type;
+  constexpr bool kIsPair = kRows != WinogradRows::ZeroAndInfinity;
+  constexpr float kPoint = kRows == WinogradRows::Inner ? kWinogradInner : kWinogradOuter;
+  constexpr double kOfPair = kRows == WinogradRows::Inner ? kOfInner : kOfOuter;
+  const int64_t width = panel.width, down = kWinogradWindow * width;
+  const float* window = panel.windows;
+  for (int64_t k = 0; k < panel.depth; ++k, window += kWinogradWindow * down, to += width) {
+    for (int64_t lane = 0; lane < width; lane += kLanes) {
+      Lanes first[kWinogradWindow], second[kWinogradWindow], weighed[2 * kWinogradPatch];
+#pragma GCC unroll 3
+      for (int64_t q = 0; q < kWinogradWindow; ++q) {
+        const float* from = window + q * width + lane;
+        first[q] = load_lanes<Lanes>(from);
+        second[q] = load_lanes<Lanes>(from + 2 * down);
+        if (kIsPair) weigh_pair<Lanes>(kPoint, first[q], load_lanes<Lanes>(from + down), second[q], first[q], second[q]);
+      }
+      weigh_column(first, kIsPair ? kOfPair : kOfZero, weighed);
+      weigh_column(second, kIsPair ? kOfPair : kOfInfinity, weighed + kWinogradPatch);
+#pragma GCC unroll 12
+      for (int64_t i = 0; i < 2 * kWinogradPatch; ++i) store_lanes(to + i * distance + lane, weighed[i]);
+    }
+  }
+}
+
+template <int kLanes>
+ANFORA_INLINE void weigh(const WinogradPanel& panel, WinogradRows rows, float* to, int64_t distance) {
+  switch (rows) {
+    case WinogradRows::ZeroAndInfinity: return weigh_rows<kLanes, WinogradRows::ZeroAndInfinity>(panel, to, distance);
+    case WinogradRows::Inner: return weigh_rows<kLanes, WinogradRows::Inner>(panel, to, distance);
+    case WinogradRows::Outer: return weigh_rows<kLanes, WinogradRows::Outer>(panel, to, distance);
+  }
+}
+
 void spread_by_8(const float* const* points, int64_t channels, float* to, int64_t distance) { spread<8>(points, channels, to, distance); }
 bool gather_by_8(const WinogradResult& result) { return gather<8>(result); }
+void weigh_by_8(const WinogradPanel& panel, WinogradRows rows, float* to, int64_t distance) { weigh<8>(panel, rows, to, distance); }
 
 #if defined(__x86_64__)
 [[gnu::target("arch=x86-64-v4,prefer-vector-width=512")]] void spread_by_16(const float* const* points, int64_t channels, float* to, int64_t distance) {
   spread<16>(points, channels, to, distance);
 }
 [[gnu::target("arch=x86-64-v4,prefer-vector-width=512")]] bool gather_by_16(const WinogradResult& result) { return gather<16>(result); }
+[[gnu::target("arch=x86-64-v4,prefer-vector-width=512")]] void weigh_by_16(const WinogradPanel& panel, WinogradRows rows, float* to, int64_t distance) {
+  panel.width % 16 == 0 ? weigh<16>(panel, rows, to, distance) : weigh<8>(panel, rows, to, distance);
+}
 #endif
 
 }  // namespace
 
 const WinogradTransforms& winograd_transforms() {
-  static constexpr WinogradTransforms kBy8{spread_by_8, gather_by_8};
+  static constexpr WinogradTransforms kBy8{spread_by_8, gather_by_8, weigh_by_8};
 #if defined(__x86_64__)
-  static constexpr WinogradTransforms kBy16{spread_by_16, gather_by_16};
+  static constexpr WinogradTransforms kBy16{spread_by_16, gather_by_16, weigh_by_16};
   if (generated::best_isa() == generated::Isa::Avx512) return kBy16;
 #endif
   return kBy8;

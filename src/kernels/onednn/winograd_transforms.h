@@ -1,7 +1,9 @@
-// The transforms of Winograd's minimal filtering F(4×4, 3×3), a tile at a time: what is done to the input before the products, and to
-// these afterwards. Channels lie beside each other, and are worked on in lines; the last line may overlap the one before.
+// The transforms of Winograd's minimal filtering F(4×4, 3×3): what is done to the input before the products, a tile at a time, and to
+// these afterwards; and what is done to the weights, a panel at a time. Channels lie beside each other, and are worked on in lines; the last
+// line may overlap the one before.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 
@@ -22,11 +24,27 @@ struct WinogradResult {
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();  // what y is clamped to
 };
 
+// A panel of W: for each of `depth` channels of the input the 9 weights of `width` channels of the output, a multiple of 8, beside each other.
+struct WinogradPanel {
+  const float* windows = nullptr;
+  int64_t depth = 0, width = 0;
+};
+
+// Rows of the 6×6 matrices that are made together.
+enum class WinogradRows : uint8_t { ZeroAndInfinity, Inner, Outer };
+// The numbers of both.
+constexpr std::array<int64_t, 2> numbers_of(WinogradRows rows) {
+  if (rows == WinogradRows::ZeroAndInfinity) return {0, kWinogradPatch - 1};
+  return rows == WinogradRows::Inner ? std::array<int64_t, 2>{1, 2} : std::array<int64_t, 2>{3, 4};
+}
+
 struct WinogradTransforms {
   // Bᵀ d B of a patch of 36 points: a row of each of the matrices, `distance` elements apart.
   void (*spread)(const float* const* points, int64_t channels, float* to, int64_t distance);
   // Aᵀ m A. False where a sum is infinite or NaN.
   bool (*gather)(const WinogradResult& result);
+  // Two rows of G g Gᵀ: a panel [depth, width] of each of their 12 matrices, `distance` elements apart.
+  void (*weigh)(const WinogradPanel& panel, WinogradRows rows, float* to, int64_t distance);
 };
 
 // By the vectors of this processor. All give the same bits.
