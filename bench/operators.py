@@ -192,8 +192,8 @@ def add_normalizations(cases):
 
 def add_elementwise(cases):
     node, shape = cases.node, (1, 64, 112, 112)
-    for op in ("Abs", "Atan", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round",
-               "Selu", "Sigmoid", "Sign", "Sin", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"):
+    for op in ("Abs", "Acos", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSwish", "LeakyRelu", "Log", "Mish", "Neg", "Reciprocal", "Relu", "Round",
+               "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"):
         node(op.lower(), op, positive(*shape))
     for op in ("Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"):
         node(op.lower(), op, positive(*shape), positive(*shape))

@@ -59,6 +59,9 @@ constexpr ScalarFunction kFunctions[] = {
     {"gelu_tanh", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.gelu_tanh(x[0]); }},
     {"sin", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.sin(x[0]); }},
     {"cos", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.cos(x[0]); }},
+    {"asin", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.asin(x[0]); }},
+    {"acos", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.acos(x[0]); }},
+    {"atan", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.atan(x[0]); }},
     {"pow", 2, true, [](Builder&, VectorMath& m, Arguments x) { return m.pow(x[0], x[1]); }},
 };
 

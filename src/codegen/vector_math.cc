@@ -9,6 +9,8 @@ constexpr int32_t kSign = INT32_MIN;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 // ln 2 in two parts: n times the first is exact for |n| < 2^9.
 constexpr float kLn2High = 6.93145752e-1f, kLn2Low = 1.42860677e-6f;
+constexpr float kHalfPi = 1.57079637e+0f, kHalfPiLow = -4.37113883e-8f;  // π / 2 in two parts
+constexpr float kSmallSine = 0.55f;  // up to here arcs are below ½, so that doubling one costs less than a unit in the last place
 // Added to a number below 2^22, this leaves its integer part in the low bits.
 constexpr float kShift = 0x1.8p23f;
 
@@ -233,6 +235,43 @@ Value VectorMath::gelu_tanh(Value x) {
   constexpr float kTwiceRootOfTwoByPi = 1.59576912f, kCubic = 0.044715f;
   const Value inner = fma(b_.multiply(b_.constant(kCubic), b_.multiply(x, x)), x, x);
   return b_.multiply(x, sigmoid(b_.multiply(b_.constant(kTwiceRootOfTwoByPi), inner)));
+}
+
+// asin(t) for t ≤ kSmallSine; beyond that half of acos(t), the angle whose sine is √((1 − t) / 2).
+Value VectorMath::arc_of_magnitude(Value t) {
+  const Value is_large = b_.less(b_.constant(kSmallSine), t);
+  const Value square = b_.select(is_large, fma(b_.constant(-0.5f), t, 0.5f), b_.multiply(t, t));
+  const Value root = b_.select(is_large, b_.square_root(square), t);
+  const Value p = polynomial({4.524918570e-2f, 8.610062322e-3f, 3.343535135e-2f, 4.431176671e-2f, 7.501624761e-2f, 1.666664031e-1f}, square);
+  return fma(b_.multiply(p, square), root, root);
+}
+
+Value VectorMath::asin(Value x) {
+  const Value t = magnitude(x), arc = arc_of_magnitude(t);
+  const Value large = b_.add(fma(b_.constant(-2), arc, kHalfPiLow), b_.constant(kHalfPi));
+  return with_sign(b_.select(b_.less(b_.constant(kSmallSine), t), large, arc), x);
+}
+
+// From 0 and from π by the doubled angle, from the middle between them by the sine's.
+Value VectorMath::acos(Value x) {
+  const Value t = magnitude(x), arc = arc_of_magnitude(t), two = b_.constant(2);
+  const Value small = b_.subtract(b_.constant(kHalfPi), b_.subtract(with_sign(arc, x), b_.constant(kHalfPiLow)));
+  const Value negative = b_.add(fma(b_.constant(-2), arc, 2 * kHalfPiLow), b_.constant(2 * kHalfPi));
+  const Value large = b_.select(b_.less(x, b_.constant(0)), negative, b_.multiply(two, arc));
+  return b_.select(b_.less(b_.constant(kSmallSine), t), large, small);
+}
+
+// Beyond tan(π / 8) from π / 4 on, the tangent of whose difference is (t − 1) / (t + 1), beyond tan(3π / 8) from π / 2 on, −1 / t.
+Value VectorMath::atan(Value x) {
+  const Value t = magnitude(x), one = b_.constant(1);
+  const Value is_middle = b_.less(b_.constant(4.142135624e-1f), t), is_large = b_.less(b_.constant(2.414213562e+0f), t);
+  const Value above = b_.select(is_middle, b_.subtract(t, one), t), below = b_.select(is_middle, b_.add(t, one), one);
+  const Value r = b_.divide(b_.select(is_large, b_.constant(-1), above), b_.select(is_large, t, below));
+  const Value quarters = b_.select(is_middle, b_.select(is_large, one, b_.constant(0.5f)), b_.constant(0));  // of a turn
+  const Value z = b_.multiply(r, r);
+  const Value p = polynomial({-6.083453027e-2f, 1.059600139e-1f, -1.424384871e-1f, 1.999848943e-1f, -3.333331551e-1f}, z);
+  const Value tail = fma(b_.multiply(p, z), r, b_.multiply(quarters, b_.constant(kHalfPiLow)));
+  return with_sign(magnitude(fma(quarters, b_.constant(kHalfPi), b_.add(tail, r))), x);
 }
 
 }  // namespace anfora::codegen

@@ -50,6 +50,9 @@ class VectorMath {
   Value erf(Value x);
   Value gelu(Value x);
   Value gelu_tanh(Value x);
+  Value asin(Value x);
+  Value acos(Value x);
+  Value atan(Value x);
   // For every x; angles beyond kLargestAngle take a branch (vector_sine.cc).
   Value sin(Value x);
   Value cos(Value x);
@@ -60,6 +63,7 @@ class VectorMath {
   bool is_integer(Value x) const;
   Value number(Element element, int value);
   Value polynomial(std::initializer_list<float> coefficients, Value x);
+  Value arc_of_magnitude(Value t);
   struct Reduced {
     Value n;     // i32, the integer next to x / ln 2, in its lower nine bits
     Value tail;  // exp(r) − 1 for the rest r = x − n ln 2

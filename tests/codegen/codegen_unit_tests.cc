@@ -897,7 +897,10 @@ INSTANTIATE_TEST_SUITE_P(
         Elementary{"floor", [](double x) { return std::floor(x); }},
         Elementary{"ceil", [](double x) { return std::ceil(x); }},
         Elementary{"sin", [](double x) { return std::sin(x); }},
-        Elementary{"cos", [](double x) { return std::cos(x); }}),
+        Elementary{"cos", [](double x) { return std::cos(x); }},
+        Elementary{"asin", [](double x) { return std::asin(x); }},
+        Elementary{"acos", [](double x) { return std::acos(x); }},
+        Elementary{"atan", [](double x) { return std::atan(x); }}),
     [](const auto& test) { return std::string(test.param.name); });
 
 // Runs one statement over inputs that vary along one row: as the evaluator does, in the first kMostEvaluated elements.

@@ -60,6 +60,9 @@ TEST(VectorMath, UnitsInTheLastPlace) {
       "sin", [](float x) { return sin(x); }, [](double x) { return std::sin(x); }, -kLargestAngle, kLargestAngle, 1.6);
   expect_accurate(
       "cos", [](float x) { return cos(x); }, [](double x) { return std::cos(x); }, -kLargestAngle, kLargestAngle, 1.6);
+  expect_accurate("asin", [](float x) { return asin(x); }, [](double x) { return std::asin(x); }, -1, 1, 1.6);
+  expect_accurate("acos", [](float x) { return acos(x); }, [](double x) { return std::acos(x); }, -1, 1, 1.6);
+  expect_accurate("atan", [](float x) { return atan(x); }, [](double x) { return std::atan(x); }, -kMost, kMost, 1.8);
 }
 
 TEST(VectorMath, SpecialValues) {
@@ -67,7 +70,8 @@ TEST(VectorMath, SpecialValues) {
   for (auto function :
        {+[](float x) { return exp(x); }, +[](float x) { return expm1(x); }, +[](float x) { return log(x); },
         +[](float x) { return tanh(x); }, +[](float x) { return sigmoid(x); }, +[](float x) { return softplus(x); },
-        +[](float x) { return erf(x); }}) {
+        +[](float x) { return erf(x); }, +[](float x) { return asin(x); }, +[](float x) { return acos(x); },
+        +[](float x) { return atan(x); }}) {
     EXPECT_TRUE(std::isnan(function(nan)));
   }
   EXPECT_EQ(exp(kInfinite), kInfinite);
@@ -86,6 +90,12 @@ TEST(VectorMath, SpecialValues) {
     EXPECT_EQ(std::signbit(erf(sign * 0.0f)), sign < 0);
     EXPECT_EQ(std::signbit(expm1(sign * 0.0f)), sign < 0);
     EXPECT_EQ(std::signbit(sin(sign * 0.0f)), sign < 0);
+    EXPECT_EQ(std::signbit(asin(sign * 0.0f)), sign < 0);
+    EXPECT_EQ(std::signbit(atan(sign * 0.0f)), sign < 0);
+    EXPECT_EQ(asin(sign), static_cast<float>(std::asin(static_cast<double>(sign))));
+    EXPECT_EQ(acos(sign), static_cast<float>(std::acos(static_cast<double>(sign))));
+    EXPECT_EQ(atan(sign * kInfinite), static_cast<float>(std::atan(static_cast<double>(sign * kInfinite))));
+    EXPECT_TRUE(std::isnan(asin(sign * 1.0000001f)) && std::isnan(acos(sign * kInfinite)));
   }
   EXPECT_EQ(sigmoid(kInfinite), 1);
   EXPECT_EQ(sigmoid(-kInfinite), 0);

@@ -1,7 +1,7 @@
 // Elementary functions of float that vectorize: straight-line code without branches or tables, so that a plain loop
 // over one of them becomes SIMD code. Each keeps NaN, infinities and signed zeros as libm does, and subnormal
 // results (except where noted); the errors against the exact value, checked in tests/unit/vector_math_test.cc, are at
-// most 2.2 units in the last place (exp, log, erf: 1.1; sin, cos: 1.6).
+// most 2.2 units in the last place (exp, log, erf: 1.1; sin, cos, asin, acos: 1.6; atan: 1.8).
 //
 // The polynomials are minimax fits (weighted least squares in Chebyshev points, reweighted to equal ripple) of the
 // quotient that is left when the leading terms of the series are taken exactly, e.g. (exp(r) - 1 - r) / r^2, to the
@@ -218,12 +218,74 @@ ANFORA_VECTOR_MATH float sin(float x) {
 }
 ANFORA_VECTOR_MATH float cos(float x) { return detail::sine_of_positive(std::fabs(x), 1); }
 
+namespace detail {
+
+// pi / 2 in two parts.
+inline constexpr float kHalfPi = 1.57079637e+0f, kHalfPiLow = -4.37113883e-8f;
+
+// Up to here arcs are below 1/2 by both formulas, so that doubling one costs less than a unit in the last place.
+inline constexpr float kSmallSine = 0.55f;
+
+// asin(|x|) for |x| up to kSmallSine; beyond that half of acos(|x|), the angle whose sine is sqrt((1 - |x|) / 2).
+ANFORA_VECTOR_MATH float arc_of_magnitude(float x) {
+  float t = std::fabs(x);
+  float square = t > kSmallSine ? std::fma(-0.5f, t, 0.5f) : t * t;
+  float root = std::sqrt(square);
+  root = t > kSmallSine ? root : t;
+  float p = 4.524918570e-2f;
+  p = std::fma(p, square, 8.610062322e-3f);
+  p = std::fma(p, square, 3.343535135e-2f);
+  p = std::fma(p, square, 4.431176671e-2f);
+  p = std::fma(p, square, 7.501624761e-2f);
+  p = std::fma(p, square, 1.666664031e-1f);
+  return std::fma(p * square, root, root);
+}
+
+}  // namespace detail
+
+ANFORA_VECTOR_MATH float asin(float x) {
+  float arc = detail::arc_of_magnitude(x);
+  float large = std::fma(-2.0f, arc, detail::kHalfPiLow) + detail::kHalfPi;
+  return std::copysign(std::fabs(x) > detail::kSmallSine ? large : arc, x);
+}
+
+ANFORA_VECTOR_MATH float acos(float x) {
+  float arc = detail::arc_of_magnitude(x);
+  // From 0 and from pi by the doubled angle, from the middle between them by the sine's.
+  float signed_arc = std::copysign(arc, x);
+  float small = detail::kHalfPi - (signed_arc - detail::kHalfPiLow);
+  float negative = std::fma(-2.0f, arc, 2.0f * detail::kHalfPiLow) + 2.0f * detail::kHalfPi;
+  float large = x < 0.0f ? negative : 2.0f * arc;
+  return std::fabs(x) > detail::kSmallSine ? large : small;
+}
+
+// Beyond tan(pi / 8) from pi / 4 on, the tangent of whose difference is (t - 1) / (t + 1), beyond tan(3 pi / 8) from pi / 2 on, -1 / t.
+ANFORA_VECTOR_MATH float atan(float x) {
+  float t = std::fabs(x);
+  bool is_middle = t > 4.142135624e-1f, is_large = t > 2.414213562e+0f;
+  float above = is_middle ? t - 1.0f : t, below = is_middle ? t + 1.0f : 1.0f;
+  float r = (is_large ? -1.0f : above) / (is_large ? t : below);
+  float half = is_large ? 1.0f : 0.5f;
+  float quarters = is_middle ? half : 0.0f;  // of a turn
+  float z = r * r;
+  float p = -6.083453027e-2f;
+  p = std::fma(p, z, 1.059600139e-1f);
+  p = std::fma(p, z, -1.424384871e-1f);
+  p = std::fma(p, z, 1.999848943e-1f);
+  p = std::fma(p, z, -3.333331551e-1f);
+  float tail = std::fma(p * z, r, quarters * detail::kHalfPiLow);
+  return std::copysign(std::fma(quarters, detail::kHalfPi, tail + r), x);
+}
+
 inline double exp(double x) { return std::exp(x); }
 inline double exp_below_overflow(double x) { return std::exp(x); }
 inline double expm1(double x) { return std::expm1(x); }
 inline double log(double x) { return std::log(x); }
 inline double tanh(double x) { return std::tanh(x); }
 inline double erf(double x) { return std::erf(x); }
+inline double asin(double x) { return std::asin(x); }
+inline double acos(double x) { return std::acos(x); }
+inline double atan(double x) { return std::atan(x); }
 inline double log1p_of_fraction(double x) { return std::log1p(x); }
 inline double sigmoid(double x) {
   double e = std::exp(-std::fabs(x));
