@@ -47,8 +47,20 @@ void gather_elements(KernelContext& context) {
   const Tensor& data = context.input(0);
   const Tensor& indices = context.input(1);
   int axis = normalize_axis(context.attributes().get_int("axis", 0), data.rank());
-  const std::span<int64_t> offsets = element_offsets(context, data.shape(), indices, axis);
-  gather_runs(data, offsets, 1, context.allocate_output(0, data.dtype(), indices.shape()));
+  const ElementOffsets offsets(data.shape(), indices, axis);
+  Tensor& output = context.allocate_output(0, data.dtype(), indices.shape());
+  const int64_t row = offsets.row(), grain = std::max<int64_t>(1, kGrainElements / std::max<int64_t>(row, 1));
+  dispatch_by_size(data.dtype(), [&]<class T>() {
+    const T* source = data.data<T>().data();
+    T* target = output.data<T>().data();
+    parallel_for(offsets.rows(), grain, [&](int64_t begin, int64_t end) {
+      Scratch<int64_t> of_row(static_cast<size_t>(row));
+      for (int64_t r = begin; r < end; ++r) {
+        offsets.of_row(r, of_row.data());
+        for (int64_t i = 0; i < row; ++i) target[r * row + i] = source[of_row[static_cast<size_t>(i)]];
+      }
+    });
+  });
 }
 
 void gather_nd(KernelContext& context) {

@@ -9,7 +9,7 @@ namespace anfora::kernels {
 
 using IndexTypes = TypeList<int32_t, int64_t>;
 
-std::span<int64_t> element_offsets(KernelContext& context, std::span<const int64_t> shape, const Tensor& indices, int axis) {
+ElementOffsets::ElementOffsets(std::span<const int64_t> shape, const Tensor& indices, int axis) : indices_(indices), strides_(dense_strides(shape)) {
   const int rank = static_cast<int>(shape.size());
   if (indices.rank() != rank) refuse("the indices have rank {}, the data {}", indices.rank(), rank);
   for (int d = 0; d < rank; ++d) {
@@ -17,25 +17,42 @@ std::span<int64_t> element_offsets(KernelContext& context, std::span<const int64
       refuse("indices of shape {} go beyond data of shape {}", to_string(indices.shape()), to_string(shape));
     }
   }
-  const std::span<int64_t> offsets = context.workspace_of<int64_t>(static_cast<size_t>(indices.size()));
-  if (offsets.size() == 0) return offsets;
-  Shape strides = dense_strides(shape);
-  const int64_t size = shape[axis], stride = strides[axis], row = indices.dim(rank - 1);
-  strides[axis] = 0;  // the entry's own coordinate along it does not count
-  const int64_t step = strides[rank - 1];
-  dispatch<IndexTypes>(indices.dtype(), [&]<class T>() {
-    const T* index = indices.data<T>().data();
-    parallel_for(indices.size() / row, std::max<int64_t>(1, kElementwiseGrain / row), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        int64_t base = 0, rest = r;
-        for (int d = rank - 2; d >= 0; rest /= indices.dim(d), --d) base += rest % indices.dim(d) * strides[d];
-        for (int64_t i = r * row, k = 0; k < row; ++i, ++k) {
-          offsets[i] = base + k * step + normalize_index(index[i], size) * stride;
-        }
-      }
-    });
+  size_ = shape[axis], stride_ = strides_[axis], row_ = indices.dim(rank - 1);
+  strides_[axis] = 0;
+}
+
+void ElementOffsets::of_row(int64_t row, int64_t* to) const {
+  const int rank = indices_.rank();
+  const int64_t first = row * row_;
+  int64_t base = 0;
+  for (int d = rank - 2; d >= 0; row /= indices_.dim(d), --d) base += row % indices_.dim(d) * strides_[d];
+  const int64_t size = size_, stride = stride_, step = strides_[rank - 1], count = row_;
+  dispatch<IndexTypes>(indices_.dtype(), [&]<class T>() {
+    const T* index = indices_.data<T>().data() + first;
+    uint64_t signs = 0;  // of index + size and of size - 1 - index: negative where one is outside
+    for (int64_t i = 0; i < count; ++i) {
+      const auto given = static_cast<uint64_t>(static_cast<int64_t>(index[i])), bound = static_cast<uint64_t>(size);
+      signs |= (given + bound) | (bound - 1 - given);
+    }
+    if (static_cast<int64_t>(signs) < 0) {
+      for (int64_t i = 0; i < count; ++i) normalize_index(index[i], size);
+    }
+    auto normal = [size](int64_t given) { return given + (given < 0 ? size : 0); };
+    if (stride == 1 && step == 0) {
+      for (int64_t i = 0; i < count; ++i) to[i] = base + normal(index[i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) to[i] = base + i * step + normal(index[i]) * stride;
+    }
   });
-  return offsets;
+}
+
+std::span<int64_t> element_offsets(KernelContext& context, const ElementOffsets& offsets) {
+  const int64_t row = offsets.row();
+  const std::span<int64_t> all = context.workspace_of<int64_t>(static_cast<size_t>(offsets.rows() * row));
+  parallel_for(offsets.rows(), std::max<int64_t>(1, kElementwiseGrain / std::max<int64_t>(row, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) offsets.of_row(i, all.data() + i * row);
+  });
+  return all;
 }
 
 std::span<int64_t> tuple_offsets(KernelContext& context, std::span<const int64_t> shape, const Tensor& indices, int batch_dims) {

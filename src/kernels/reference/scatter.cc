@@ -103,7 +103,7 @@ void scatter_elements(KernelContext& context) {
   }
   int axis = normalize_axis(context.attributes().get_int("axis", 0), data.rank());
   Reduction reduction = reduction_of(context);
-  const std::span<int64_t> offsets = element_offsets(context, data.shape(), indices, axis);
+  const std::span<int64_t> offsets = element_offsets(context, ElementOffsets(data.shape(), indices, axis));
   scatter_runs(copy_to_output(context, data), offsets, 1, updates, reduction);
 }
 
