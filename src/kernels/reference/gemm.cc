@@ -8,6 +8,7 @@
 #include "kernels/reference/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "kernels/reference/vectorize.h"
@@ -140,11 +141,12 @@ void add_rows(MatrixView<const T> a, MatrixView<const T> b, T* c, int64_t column
   }
 }
 
-// Of contiguous ones.
-template <class T>
-T multiply_column(const T* row, const T* column, int64_t count) {
-  constexpr int64_t kSums = 4, kStep = kSums * kLanes<T>;
-  Lanes<T> sums[kSums]{};
+// One row times some columns, of which each is contiguous, and which are so many elements apart. As many streams as that hide what memory takes; the order
+// of a sum does not depend on their number.
+template <int kColumns, class T>
+std::array<T, kColumns> multiply_columns(const T* row, const T* columns, int64_t distance, int64_t count) {
+  constexpr int64_t kSums = 2, kStep = kSums * kLanes<T>;
+  Lanes<T> sums[kColumns][kSums]{};
   const auto load = [](const T* from) {
     Lanes<T> elements;
     std::memcpy(&elements, from, sizeof(elements));
@@ -152,13 +154,19 @@ T multiply_column(const T* row, const T* column, int64_t count) {
   };
   int64_t k = 0;
   for (; k + kStep <= count; k += kStep) {
-    for (int64_t i = 0; i < kSums; ++i) sums[i] += load(row + k + i * kLanes<T>) * load(column + k + i * kLanes<T>);
+    for (int64_t i = 0; i < kSums; ++i) {
+      const Lanes<T> factors = load(row + k + i * kLanes<T>);
+      for (int64_t j = 0; j < kColumns; ++j) sums[j][i] += factors * load(columns + j * distance + k + i * kLanes<T>);
+    }
   }
-  const Lanes<T> folded = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  T sum{0};
-  for (int64_t lane = 0; lane < kLanes<T>; ++lane) sum += folded[lane];
-  for (; k < count; ++k) sum += row[k] * column[k];
-  return sum;
+  std::array<T, kColumns> results;
+  for (size_t j = 0; j < kColumns; ++j) {
+    const Lanes<T> folded = sums[j][0] + sums[j][1];
+    results[j] = T{0};
+    for (int64_t lane = 0; lane < kLanes<T>; ++lane) results[j] += folded[lane];
+    for (int64_t i = k; i < count; ++i) results[j] += row[i] * columns[static_cast<int64_t>(j) * distance + i];
+  }
+  return results;
 }
 
 template <class T>
@@ -177,11 +185,17 @@ void multiply_row(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c,
         add_rows(a, block(b, 0, first, b.rows, kTile), c.data + first, last - first, accumulate);
         continue;
       }
-      for (int64_t j = first; j < last; ++j) {
-        const T product = multiply_column(row.data(), b.data + j * b.column_stride, b.rows);
+      const auto store = [&](int64_t j, T product) {
         T& target = c.data[j * c.column_stride];
         target = accumulate ? target + product : product;
+      };
+      constexpr int kAtOnce = 4;
+      int64_t j = first;
+      for (; j + kAtOnce <= last; j += kAtOnce) {
+        const auto products = multiply_columns<kAtOnce>(row.data(), b.data + j * b.column_stride, b.column_stride, b.rows);
+        for (size_t i = 0; i < kAtOnce; ++i) store(j + static_cast<int64_t>(i), products[i]);
       }
+      for (; j < last; ++j) store(j, multiply_columns<1>(row.data(), b.data + j * b.column_stride, b.column_stride, b.rows)[0]);
     }
   });
 }
