@@ -163,29 +163,20 @@ void transpose_tile(char* to, int64_t to_row, const char* from, int64_t from_col
 }
 
 // Few columns, such as the colours of an image or two halves that are shuffled, become one run of memory: loops that compilers vectorize.
-template <class Unit>
-void interleave(int64_t rows, Unit* __restrict to, const Unit* first, const Unit* second) {
+template <class Unit, class... Columns>
+void interleave(int64_t rows, Unit* __restrict to, const Columns*... columns) {
   for (int64_t r = 0; r < rows; ++r) {
-    to[2 * r] = first[r];
-    to[2 * r + 1] = second[r];
-  }
-}
-template <class Unit>
-void interleave(int64_t rows, Unit* __restrict to, const Unit* first, const Unit* second, const Unit* third) {
-  for (int64_t r = 0; r < rows; ++r) {
-    to[3 * r] = first[r];
-    to[3 * r + 1] = second[r];
-    to[3 * r + 2] = third[r];
+    int64_t place = static_cast<int64_t>(sizeof...(columns)) * r;
+    ((to[place++] = columns[r]), ...);
   }
 }
 
 // The other way round.
-template <class Unit>
-void separate(int64_t columns, Unit* __restrict first, Unit* __restrict second, Unit* __restrict third, const Unit* from) {
+template <class Unit, class... Rows>
+void separate(int64_t columns, const Unit* from, Rows* __restrict... rows) {
   for (int64_t c = 0; c < columns; ++c) {
-    first[c] = from[3 * c];
-    second[c] = from[3 * c + 1];
-    third[c] = from[3 * c + 2];
+    int64_t place = static_cast<int64_t>(sizeof...(rows)) * c;
+    ((rows[c] = from[place++]), ...);
   }
 }
 
@@ -196,9 +187,10 @@ void transpose_panel(int64_t rows, int64_t columns, char* to, int64_t to_row, co
     using Unit = Block<N>::Unit;
     const auto column = [&](int64_t c) { return reinterpret_cast<const Unit*>(from + c * from_column); };
     const auto row = [&](int64_t r) { return reinterpret_cast<Unit*>(to + r * to_row); };
-    if (rows == 3 && from_column == 3 * N) return separate(columns, row(0), row(1), row(2), column(0));
-    if (columns == 2 && to_row == 2 * N) return interleave(rows, reinterpret_cast<Unit*>(to), column(0), column(1));
-    if (columns == 3 && to_row == 3 * N) return interleave(rows, reinterpret_cast<Unit*>(to), column(0), column(1), column(2));
+    if (rows == 2 && from_column == 2 * N) return separate(columns, column(0), row(0), row(1));
+    if (rows == 3 && from_column == 3 * N) return separate(columns, column(0), row(0), row(1), row(2));
+    if (columns == 2 && to_row == 2 * N) return interleave(rows, row(0), column(0), column(1));
+    if (columns == 3 && to_row == 3 * N) return interleave(rows, row(0), column(0), column(1), column(2));
   }
   constexpr int64_t size = kTile<N>;
   int64_t r = 0;
