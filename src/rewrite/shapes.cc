@@ -24,6 +24,8 @@ std::optional<Dims> dims_of(const Quantity& q, ir::DimTable& table) {
   return as_dims(q, table);
 }
 
+bool is_one(Dim dim) { return dim.as_constant() == 1; }
+
 Dim product_of_dims(std::span<const Dim> dims, ir::DimTable& table) {
   Dim total = table.constant(1);
   for (Dim d : dims) total = total * d;
@@ -86,7 +88,7 @@ Quantity added_axes(const Scope& scope, Arguments a) {
   for (size_t i = 0; i < want->size(); ++i) {
     if (next < have->size() && provably_equal((*have)[next], (*want)[i])) {
       ++next;
-    } else if ((*want)[i].as_constant() == 1) {
+    } else if (is_one((*want)[i])) {
       axes.push_back(static_cast<int64_t>(i));
     } else {
       return NotKnown{};
@@ -242,7 +244,7 @@ Quantity keeps_order(const Scope& scope, Arguments q) {
   if (!p || !shape || p->size() != shape->size()) return NotKnown{};
   int64_t last = -1;
   for (int64_t axis : *p) {
-    if ((*shape)[static_cast<size_t>(axis)].as_constant() == 1) continue;
+    if (is_one((*shape)[static_cast<size_t>(axis)])) continue;
     if (axis < last) return false;
     last = axis;
   }
@@ -286,7 +288,7 @@ std::optional<std::vector<Block>> blocks(std::span<const Dim> t, std::span<const
     i = block.to;
     j = block.s_to;
     // Ones at the end belong to the last block.
-    bool rest_is_one = i == t.size() && std::ranges::all_of(s.subspan(j), [](Dim d) { return d.as_constant() == 1; });
+    bool rest_is_one = i == t.size() && std::ranges::all_of(s.subspan(j), is_one);
     if (rest_is_one) j = block.s_to = s.size();
     found.push_back(block);
   }
@@ -334,8 +336,6 @@ Quantity perm_after_reshape(const Scope& scope, Arguments q) {
   auto first = reshape_first(scope, q);
   return first ? Quantity(first->perm) : NotKnown{};
 }
-
-bool is_one(Dim dim) { return dim.as_constant() == 1; }
 
 // Transpose{q}(Reshape(t, s)) where Transpose keeps whole blocks: the same as a Reshape of t, transposed by this. Axes of size 1 belong to no block:
 // those of t come first.
@@ -468,7 +468,7 @@ bool enumerates_by_counting(const ir::Node* node, std::span<const Dim> shape) {
     }
     last = *axis;
   }
-  return std::ranges::all_of(places.subspan(static_cast<size_t>(last + 1)), [](Dim d) { return d.as_constant() == 1; });
+  return std::ranges::all_of(places.subspan(static_cast<size_t>(last + 1)), is_one);
 }
 
 // Indices as GatherND and ScatterND take them: coordinates along the last axis.
@@ -528,7 +528,7 @@ bool has_equal_halves(const ir::Node* node, int depth) {
   return std::ranges::all_of(apply->operands(), [&](const ir::Use& use) {
     const Tensor* constant = ir::constant_tensor(use.node);
     auto own = extent(use.node);
-    bool is_broadcast = (constant && constant->size() == 1) || (own && own->as_constant() == 1);
+    bool is_broadcast = (constant && constant->size() == 1) || (own && is_one(*own));
     return is_broadcast || has_equal_halves(use.node, depth + 1);
   });
 }

@@ -32,12 +32,6 @@ namespace {
 // Elements read that are worth a thread of their own.
 constexpr int64_t kPoolingGrain = 16384;
 
-// Taps of a window that read input or padding, but nothing past the padding's end.
-int64_t taps_with_padding(const WindowAxis& axis, int64_t position) {
-  const int64_t room = axis.input + axis.pad_end - axis.start(position);
-  return std::min(axis.kernel, (room + axis.dilation - 1) / axis.dilation);
-}
-
 // The part of one window that reads the input.
 class WindowCursor {
  public:
@@ -73,7 +67,7 @@ class WindowCursor {
 
   int64_t taps_with_padding() const {
     int64_t count = 1;
-    for (size_t i = 0; i < window_.rank(); ++i) count *= anfora::kernels::taps_with_padding(window_.axes[i], at_[i]);
+    for (size_t i = 0; i < window_.rank(); ++i) count *= window_.axes[i].taps_with_padding(at_[i]);
     return count;
   }
 
@@ -127,7 +121,7 @@ void pool_lines(const Window& window, const Tensor& x, T* y, bool count_padding,
   int64_t first_tap = last.kernel, end_tap = 0;             // that read the input
   for (int64_t i = 0; i < last.output; ++i) {
     const WindowAxis::Taps inside = last.taps_inside(i);
-    taps[static_cast<size_t>(i)] = static_cast<int32_t>(count_padding ? taps_with_padding(last, i) : inside.last - inside.first);
+    taps[static_cast<size_t>(i)] = static_cast<int32_t>(count_padding ? last.taps_with_padding(i) : inside.last - inside.first);
     if (inside.first < inside.last) first_tap = std::min(first_tap, inside.first), end_tap = std::max(end_tap, inside.last);
   }
   // What is merged into the result: elements of a line that are a stride apart.

@@ -84,6 +84,8 @@ WindowAxis::Taps WindowAxis::taps_inside(int64_t o) const {
   return {std::min(first, std::max<int64_t>(last, 0)), std::max<int64_t>(last, 0)};
 }
 
+int64_t WindowAxis::taps_with_padding(int64_t o) const { return std::min(kernel, ceil_div(input + pad_end - start(o), dilation)); }
+
 WindowAxis::Taps WindowAxis::outputs_inside(int64_t t) const {
   int64_t shift = t * dilation - pad_begin;  // output o reads o * stride + shift
   int64_t first = std::clamp<int64_t>(ceil_div(-shift, stride), 0, output);

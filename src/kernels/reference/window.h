@@ -39,6 +39,8 @@ struct WindowAxis {
     int64_t first, last;
   };
   Taps taps_inside(int64_t o) const;
+  // Taps of window o that read input or padding, but nothing past the padding's end.
+  int64_t taps_with_padding(int64_t o) const;
   // The outputs whose tap t reads the input: [first, last).
   Taps outputs_inside(int64_t t) const;
 };
