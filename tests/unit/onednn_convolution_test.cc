@@ -82,6 +82,33 @@ TEST(OnednnConvolution, TransposedWithLongSums) {
   }
 }
 
+// Each channel by itself: strides, dilations and pads by which points of the result are reached by several elements, or by none.
+TEST(OnednnConvolution, TransposedDepthwise) {
+  struct Axis {
+    int64_t kernel, stride, dilation, before, after, padding;
+  };
+  for (int64_t channels : {8, 20, 64}) {
+    for (const Axis& a : std::vector<Axis>{{4, 2, 1, 1, 1, 0}, {3, 2, 1, 1, 0, 1}, {2, 3, 1, 0, 0, 2}, {3, 1, 2, 2, 2, 0}, {5, 2, 3, 0, 4, 0}}) {
+      AttributeSet attributes{{"channels_last", int64_t{1}}, {"group", channels}};
+      const auto axes = [&](int64_t of_first, int64_t of_second) { return std::vector<int64_t>{of_first, of_second}; };
+      attributes = attributes.with("strides", axes(a.stride, 2)).with("dilations", axes(a.dilation, 1)).with("output_padding", axes(a.padding, 0));
+      attributes = attributes.with("pads", std::vector<int64_t>{a.before, 1, a.after, 0});
+      const Tensor x = random_tensor({2, 5, 6, channels}, 1), w = random_tensor({channels, 1, a.kernel, 4}, 2), b = random_tensor({channels}, 3);
+      const Tensor y = run_kernel("LoweredConvTranspose", attributes, {x, w})[0];
+      const Tensor z = random_tensor({y.shape().begin(), y.shape().end()}, 4);
+      kernels::KernelData data{"LoweredConvTranspose", attributes, {{true, DType::F32, x.shape(), {}}, {true, DType::F32, w.shape(), w}}, 1};
+      ASSERT_TRUE(kernels::onednn_kernels().prepare(data));
+      EXPECT_EQ(data.implementation, "loops:depthwise");
+      expect_prepared("LoweredConvTranspose", attributes, {x, w}, 1);
+      expect_prepared("LoweredConvTranspose", attributes.with("activation", std::string("Relu")), {x, w, b, z}, Constants{1, 2});
+      expect_prepared("LoweredConvTranspose", attributes, {x, w, b}, 1, true);
+      expect_prepared("LoweredConvTranspose", attributes.with("activation", std::string("Swish")), {x, w, b}, 1);  // by the library
+    }
+    const AttributeSet row{{"channels_last", int64_t{1}}, {"group", channels}, {"strides", std::vector<int64_t>{2}}};
+    expect_prepared("LoweredConvTranspose", row, {random_tensor({1, 9, channels}, 1), random_tensor({channels, 1, 3}, 2)}, 1);
+  }
+}
+
 TEST(OnednnConvolution, EveryActivation) {
   Tensor x = random_tensor({1, 5, 5, 8}, 1), w = random_tensor({16, 8, 3, 3}, 2);
   AttributeSet attributes{{"channels_last", int64_t{1}}};

@@ -92,6 +92,19 @@ TEST(OnednnWinograd, AgreesWithTheReference) {
   }
 }
 
+TEST(OnednnWinograd, ThreadsChangeNoBit) {
+  for (const WinogradCase& c : kWinogradCases) {
+    const Tensor x = random_tensor(c.x, 1), w = random_weights(c), b = random_tensor({c.channels}, 3);
+    const Tensor alone = run_prepared(attributes_of(c), x, w, b);
+    for (int threads : {2, 5, 16}) {
+      with_threads(threads, [&] {
+        const Tensor together = run_prepared(attributes_of(c), x, w, b);
+        EXPECT_TRUE(std::ranges::equal(alone.data<float>(), together.data<float>())) << threads;
+      });
+    }
+  }
+}
+
 // Of sizes that only a run knows: images for which it pays, others that the library convolves itself, and none.
 TEST(OnednnWinograd, ChoosesForTheSizesOfARun) {
   const Tensor w = random_tensor({32, 32, 3, 3}, 2), b = random_tensor({32}, 3);

@@ -43,4 +43,13 @@ bool append_activation(dnnl::post_ops& ops, const AttributeSet& attributes) {
   return true;
 }
 
+std::optional<Bounds> bounds_of(const AttributeSet& attributes) {
+  const std::string name = attributes.get_string("activation", "");
+  if (name.empty()) return Bounds{};
+  if (name == "Relu") return Bounds{.low = 0};
+  if (name != "Clip") return std::nullopt;
+  const Bounds none;
+  return Bounds{attributes.get_float("activation_alpha", none.low), attributes.get_float("activation_beta", none.high)};
+}
+
 }  // namespace anfora::kernels::onednn

@@ -7,7 +7,7 @@
 
 namespace anfora::kernels::onednn {
 
-#define ANFORA_ONEDNN_FAMILIES(X) X(batch_normalization) X(winograd) X(convolution) X(convolution_gradient) X(matmul) X(pooling) X(recurrent)
+#define ANFORA_ONEDNN_FAMILIES(X) X(batch_normalization) X(winograd) X(depthwise_transposed) X(convolution) X(convolution_gradient) X(matmul) X(pooling) X(recurrent)
 
 #define ANFORA_DECLARE_FAMILY(family) void register_##family(PreparedRegistry& registry);
 ANFORA_ONEDNN_FAMILIES(ANFORA_DECLARE_FAMILY)

@@ -111,15 +111,10 @@ struct TileBlock {
   int64_t first, count;
 };
 
-// What is added to the result and applied to it before it is stored.
-struct WinogradEpilogue {
-  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
-};
-
 class WinogradInstance : public ShapedKernel::Instance {
  public:
-  WinogradInstance(const WinogradShape& shape, Shape y_shape, const WinogradEpilogue& epilogue, const PanelProducts& products, const Tensor& weights)
-      : s_(shape), y_shape_(std::move(y_shape)), zeros_(static_cast<size_t>(shape.C)), epilogue_(epilogue), products_(products), weights_(weights) {
+  WinogradInstance(const WinogradShape& shape, Shape y_shape, const Bounds& bounds, const PanelProducts& products, const Tensor& weights)
+      : s_(shape), y_shape_(std::move(y_shape)), zeros_(static_cast<size_t>(shape.C)), bounds_(bounds), products_(products), weights_(weights) {
     const int64_t tiles = s_.tiles(), threads = thread_count(), unit = products.rows_of_tile(), units = (tiles + unit - 1) / unit;
     // Of what a block takes of the second-level cache, beside the weights that stream through it.
     const int64_t bytes_of_tile = kMatrices * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
@@ -236,7 +231,7 @@ class WinogradInstance : public ShapedKernel::Instance {
       for (int64_t i = begin; i < end; ++i) {
         const TileBlock& block = blocks_[static_cast<size_t>(i)];
         for (int64_t tile = 0; tile < block.count; ++tile) transform(operands, block, tile, between);
-        multiply(block, between, weights, 0, thirds());
+        multiply({0, block.count}, between, weights, 0, thirds());
         for (int64_t tile = 0; tile < block.count; ++tile) gather(operands, block, tile, between);
       }
     });
@@ -249,9 +244,15 @@ class WinogradInstance : public ShapedKernel::Instance {
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) transform(operands, block, tile, between);
     });
-    parallel_for(thirds(), 1, [&](int64_t begin, int64_t end) {
+    // More threads than thirds of panels share the tiles of one, and make its matrices each.
+    const int64_t unit = products_.rows_of_tile(), units = (block.count + unit - 1) / unit;
+    const int64_t parts = std::clamp<int64_t>(thread_count() / thirds(), 1, units);
+    parallel_for(thirds() * parts, 1, [&](int64_t begin, int64_t end) {
       Weights weights(*this);
-      multiply(block, between, weights, begin, end);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t third = i / parts, part = i % parts, first = units * part / parts * unit;
+        multiply({first, std::min(units * (part + 1) / parts * unit, block.count) - first}, between, weights, third, third + 1);
+      }
     });
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) gather(operands, block, tile, between);
@@ -262,19 +263,19 @@ class WinogradInstance : public ShapedKernel::Instance {
   int64_t elements_of_panel() const { return products_.depth() * kTaps * products_.width(); }
   const float* panel(int64_t i) const { return weights_.data<float>().data() + i * elements_of_panel(); }
 
-  // By some of the matrices, counted in thirds of panels.
+  // Some tiles of a block by some of the matrices, counted in thirds of panels.
   int64_t thirds() const { return products_.panels() * std::ssize(kAllRows); }
-  void multiply(const TileBlock& block, Between& between, Weights& weights, int64_t first, int64_t last) const {
+  void multiply(const TileBlock& tiles, Between& between, Weights& weights, int64_t first, int64_t last) const {
     for (int64_t third = first; third < last; ++third) {
       const int64_t i = third / std::ssize(kAllRows);
       const WinogradRows rows = kAllRows[static_cast<size_t>(third % std::ssize(kAllRows))];
       const float* of_rows = weights.rows(i, rows);
       for (int64_t j = 0; j < kMatricesOfRows; ++j) {
         const int64_t matrix = numbers_of(rows)[static_cast<size_t>(j / kPatch)] * kPatch + j % kPatch;
-        PanelProducts::Operands product{.a = between.transformed() + matrix * between.a_distance,
+        PanelProducts::Operands product{.a = between.transformed() + matrix * between.a_distance + tiles.first * products_.a_stride(),
                                         .b = of_rows + j * weights.distance(),
-                                        .y = between.products() + matrix * between.y_distance + i * products_.width(),
-                                        .rows = block.count};
+                                        .y = between.products() + matrix * between.y_distance + tiles.first * products_.y_stride() + i * products_.width(),
+                                        .rows = tiles.count};
         // A part of the next panel with each matrix.
         if (!keeps_weights_ && i + 1 < products_.panels()) product.next = {panel(i + 1) + matrix * elements_of_panel() / kMatrices, elements_of_panel() * int64_t{sizeof(float)} / kMatrices};
         products_.multiply(product);
@@ -322,8 +323,8 @@ class WinogradInstance : public ShapedKernel::Instance {
                                                 .rows = std::min(kTile, s_.rows - y),
                                                 .columns = std::min(kTile, s_.columns - x),
                                                 .row_stride = s_.columns * s_.K,
-                                                .low = epilogue_.low,
-                                                .high = epilogue_.high});
+                                                .low = bounds_.low,
+                                                .high = bounds_.high});
     is_unbounded_[static_cast<size_t>(block.first + tile)] = !is_bounded;
     if (!is_bounded) has_unbounded_ = true;
   }
@@ -361,8 +362,8 @@ class WinogradInstance : public ShapedKernel::Instance {
           float value = sums.data()[k];
           if (operands.bias) value += operands.bias[k];
           if (operands.addend) value += operands.addend[first + k];
-          value = value < epilogue_.low ? epilogue_.low : value;
-          operands.y[first + k] = value > epilogue_.high ? epilogue_.high : value;
+          value = value < bounds_.low ? bounds_.low : value;
+          operands.y[first + k] = value > bounds_.high ? bounds_.high : value;
         }
       }
     }
@@ -372,7 +373,7 @@ class WinogradInstance : public ShapedKernel::Instance {
   WinogradShape s_;
   Shape y_shape_;
   std::vector<float> zeros_;  // a point of padding
-  WinogradEpilogue epilogue_;
+  Bounds bounds_;
   const PanelProducts& products_;
   Tensor weights_;
   bool is_shared_ = false;      // all threads work on the only block
@@ -418,12 +419,11 @@ class Winograd : public ShapedKernel {
     if (shapes.size() > 3 && shapes[3] && *shapes[3] != y_shape) return nullptr;
     dnnl::post_ops operations;
     if (!append_activation(operations, attributes())) return nullptr;
-    WinogradEpilogue epilogue;
-    const bool is_bound = read_bounds(epilogue);
+    const std::optional<Bounds> bounds = bounds_of(attributes());
     const Tensor* panels = find_panels();
     if (!panels) return nullptr;
-    auto instance = std::make_unique<WinogradInstance>(*shape, std::move(y_shape), epilogue, *products_, *panels);
-    if (!is_bound) instance->set_activation(operations);
+    auto instance = std::make_unique<WinogradInstance>(*shape, std::move(y_shape), bounds.value_or(Bounds{}), *products_, *panels);
+    if (!bounds) instance->set_activation(operations);
     return instance;
   }
 
@@ -472,17 +472,6 @@ class Winograd : public ShapedKernel {
                          .top = down.pad_begin,
                          .left = across.pad_begin,
                          .frames = axes == 2 ? WindowAxis{.kernel = 1, .input = 1, .output = 1} : window.axes[0]};
-  }
-
-  // Whether the activation, if there is one, is between two bounds.
-  bool read_bounds(WinogradEpilogue& epilogue) const {
-    const std::string name = attributes().get_string("activation", "");
-    if (name == "Relu") epilogue.low = 0;
-    if (name == "Clip") {
-      epilogue.low = attributes().get_float("activation_alpha", epilogue.low);
-      epilogue.high = attributes().get_float("activation_beta", epilogue.high);
-    }
-    return name.empty() || name == "Relu" || name == "Clip";
   }
 
   // Of sizes that only a run knows: where the transforms do not pay.
