@@ -15,7 +15,8 @@ std::optional<PanelProducts> PanelProducts::prepare(KernelData& data, size_t num
   const PackedConstant* packed = find_packed(data, number);
   const std::optional<Isa> isa = TileEntries::isa_of(packed, kVersion);
   if (!isa || (!packed && !generate)) return std::nullopt;
-  const Tile tile = product_tile(*isa, columns, 1, 2);
+  constexpr int kMostVectors = 2;  // of a panel that is made in the cache
+  const Tile tile = product_tile(*isa, columns, 1, kMostVectors);
   PanelProducts products;
   products.columns_ = columns;
   products.code_ = {.isa = *isa, .tile = tile, .depth = depth, .block = depth, .a_stride = row_stride(depth, tile), .has_open_sizes = true, .epilogue = {}, .fetches_ahead = true};

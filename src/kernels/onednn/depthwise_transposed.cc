@@ -14,6 +14,7 @@
 #include "kernels/onednn/primitive.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels::onednn {
 namespace {
@@ -72,7 +73,7 @@ class DepthwiseTransposedInstance : public ShapedKernel::Instance {
     const int64_t channels = y_shape_.back(), rows = down_.points(), columns = across_.points();
     const int64_t most = static_cast<int64_t>(down_.most() * across_.most());
     parallel_for(y_shape_[0] * rows, std::max<int64_t>(1, kGrain / (columns * channels * std::max<int64_t>(most, 1))), [&](int64_t begin, int64_t end) {
-      std::vector<Term> terms;
+      ScratchVector<Term> terms;
       terms.reserve(static_cast<size_t>(most));
       for (int64_t i = begin; i < end; ++i) {
         const float* image = x + i / rows * height_ * width_ * channels;
