@@ -8,7 +8,6 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/generated/product_layout.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
@@ -137,7 +136,7 @@ class DepthwiseTransposedInstance : public ShapedKernel::Instance {
 
 class DepthwiseTransposed : public ShapedKernel {
  public:
-  explicit DepthwiseTransposed(KernelData& data) : ShapedKernel(data), data_(data) {}
+  using ShapedKernel::ShapedKernel;
 
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const Shape &x = *shapes[0], &w = *shapes[1];
@@ -165,15 +164,7 @@ class DepthwiseTransposed : public ShapedKernel {
   const Tensor* find_taps(const Shape& w) const {
     constexpr size_t kTaps = 1;  // among the constants of the data, where the library's convolution has its weights
     const int64_t channels = w[0], taps = element_count(w) / channels;
-    const std::vector<int64_t> layout{taps, channels};
-    const PackedConstant* packed = generated::find_packed(data_, kTaps);
-    if (!packed) {
-      const Tensor& weights = *constant(1);
-      if (!weights.raw()) return nullptr;
-      if (!data_.take_copies({kTaps}, layout)) data_.packed.push_back({kTaps, layout, channels_beside(weights, taps)});
-      packed = &data_.packed.back();
-    }
-    return packed->layout == layout ? &packed->elements : nullptr;
+    return packed_or_made(1, kTaps, {taps, channels}, [&](const Tensor& weights) { return channels_beside(weights, taps); });
   }
 
   static Tensor channels_beside(const Tensor& weights, int64_t taps) {
@@ -186,8 +177,6 @@ class DepthwiseTransposed : public ShapedKernel {
     }
     return result;
   }
-
-  KernelData& data_;
 };
 
 std::unique_ptr<PreparedKernel> prepare_depthwise_transposed(KernelData& data) {

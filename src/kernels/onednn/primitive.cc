@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "kernels/generated/isa.h"
+#include "kernels/generated/product_layout.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 
@@ -310,6 +311,18 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
     if (error.status == dnnl_out_of_memory) throw Error(ErrorCode::ResourceExhausted, "out of memory");
     throw Error(ErrorCode::Internal, fmt::format("oneDNN: {}", error.what()));
   }
+}
+
+const Tensor* ShapedKernel::packed_or_made(size_t i, size_t number, const std::vector<int64_t>& layout, const std::function<Tensor(const Tensor&)>& make) const {
+  const PackedConstant* packed = generated::find_packed(data_, number);
+  if (!packed) {
+    const Tensor& weights = *constant(i);
+    if (!weights.raw()) return nullptr;
+    if (!data_.take_copies({number}, layout)) data_.packed.push_back({number, layout, make(weights)});
+    drop_mapped_pages(weights.raw(), weights.bytes());
+    packed = &data_.packed.back();
+  }
+  return packed->layout == layout ? &packed->elements : nullptr;
 }
 
 }  // namespace anfora::kernels::onednn

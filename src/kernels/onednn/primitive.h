@@ -164,6 +164,9 @@ class ShapedKernel : public PreparedKernel {
   // Whether an instance was made for shapes that hold in all runs.
   bool is_static() const { return is_static_; }
   PackedLayouts packed_layouts(size_t number) const { return PackedLayouts(data_, number); }
+  // What is computed of the constant input i, as the data has it under that number, or another kernel's data, or as `make` computes it now. Null where the
+  // constant is gone and what is packed has another layout.
+  const Tensor* packed_or_made(size_t i, size_t number, const std::vector<int64_t>& layout, const std::function<Tensor(const Tensor&)>& make) const;
   // The constant value of input i; null when it is not constant.
   const Tensor* constant(size_t i) const {
     const Tensor& value = data_.input(i).constant;

@@ -43,7 +43,6 @@
 #include "kernels/onednn/winograd_transforms.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
-#include "support/mapped_file.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
@@ -433,17 +432,8 @@ class Winograd : public ShapedKernel {
  private:
   // Null where the tensor is gone and its panels are of another form.
   const Tensor* find_panels() const {
-    const PackedConstant* packed = generated::find_packed(data_, kWindowPanels);
-    const std::vector<int64_t> layout{kTaps, products_->depth(), products_->columns(), products_->width()};
-    if (!packed) {
-      const Tensor& weights = *constant(1);
-      if (!weights.raw()) return nullptr;
-      if (!data_.take_copies({kWindowPanels}, layout))
-        data_.packed.push_back({kWindowPanels, layout, windows_in_panels(weights, *products_)});
-      drop_mapped_pages(weights.raw(), weights.bytes());
-      packed = &data_.packed.back();
-    }
-    return packed->layout == layout ? &packed->elements : nullptr;
+    return packed_or_made(1, kWindowPanels, {kTaps, products_->depth(), products_->columns(), products_->width()},
+                          [&](const Tensor& weights) { return windows_in_panels(weights, *products_); });
   }
 
   // Empty also where it does not pay, unless it was asked for.
