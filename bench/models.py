@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Export models of real size with random weights, each with an input and the output that PyTorch gives for it.
 
-usage: models.py FOLDER [--only NAME]... [--batch N] [--dynamic] [--exporter dynamo|torchscript] [--optimize]
+usage: models.py FOLDER [--only NAME]... [--timm NAME]... [--batch N] [--dynamic] [--exporter dynamo|torchscript] [--optimize]
 
     FOLDER/NAME.onnx          as the exporter writes it, nothing optimized unless --optimize says so
     FOLDER/NAME.in.npz        inputs by name
@@ -59,11 +59,13 @@ def from_torchvision(name, size=224, **options):
     return make
 
 
-def from_timm(name, size=224):
+def from_timm(name):
+    """For images of the size that the model was made for."""
     def make():
         import_torchvision()
         import timm
-        return timm.create_model(name, pretrained=False), {"image": torch.randn(1, 3, size, size)}, ["logits"]
+        model = timm.create_model(name, pretrained=False)
+        return model, {"image": torch.randn(1, *model.default_cfg["input_size"])}, ["logits"]
     return make
 
 
@@ -239,7 +241,7 @@ def export(name, folder, exporter, optimize, batch):
     import_torchvision()  # before transformers does it
     torch.manual_seed(SEED)
     static, symbols = DYNAMIC.get(name, (name, {}))
-    model, inputs, output_names = (MODELS | STATIC)[static]()
+    model, inputs, output_names = (MODELS | STATIC).get(static, from_timm(static))()
     if batch > 1:
         inputs = {key: torch.cat([value] * batch) for key, value in inputs.items()}
     name = for_batch(name, batch)
@@ -269,6 +271,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", action="append", choices=MODELS | STATIC | DYNAMIC, help="this model (may be repeated; default: all of fixed sizes)")
+    parser.add_argument("--timm", action="append", default=[], metavar="NAME", help="any model of timm's by its name there (may be repeated)")
     parser.add_argument("--batch", type=int, default=1, metavar="N")
     parser.add_argument("--dynamic", action="store_true", help="those with symbolic dimensions, and the same without")
     parser.add_argument("--exporter", choices=("dynamo", "torchscript"), default="dynamo")
@@ -277,7 +280,8 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    names = options.only or ([name for variant, (static, _) in DYNAMIC.items() for name in (static, variant)] if options.dynamic else MODELS)
+    of_all = [name for variant, (static, _) in DYNAMIC.items() for name in (static, variant)] if options.dynamic else MODELS
+    names = [*(options.only or []), *options.timm] or of_all
     missing = [name for name in names if not (options.folder / f"{for_batch(name, options.batch)}.onnx").exists()]
     with tqdm(missing, desc="exporting", disable=not missing) as progress:
         for name in progress:

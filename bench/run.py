@@ -2,10 +2,10 @@
 """Measure Anfora beside ONNX Runtime and OpenVINO on models of real size, its compiler on graphs of a million nodes, and
 what a call costs.
 
-usage: run.py BUILD [--only NAME]... [--rounds N] [--seconds S] [--threads N] [--cpu-time] [--skip-models] [--skip-compiler]
+usage: run.py BUILD [--models FOLDER] [--only NAME]... [--rounds N] [--seconds S] [--threads N] [--cpu-time] [--skip-models] [--skip-compiler]
 
-BUILD is the folder with the program `anfora`, such as build/release. Models come from build/bench-models, which
-bench/models.py fills. In a round, each run time loads the model in a process of its own and runs it for S seconds, one
+BUILD is the folder with the program `anfora`, such as build/release. Models come from a FOLDER that bench/models.py fills:
+build/bench-models unless another is given. In a round, each run time loads the model in a process of its own and runs it for S seconds, one
 after the other, each round in another order; a ratio is taken within a round, so that what slows the machine
 down slows down both. Reported are medians over the rounds. A model is correct when no element differs from PyTorch's
 by more than 1e-4 of the largest one. With --cpu-time, the table has the time that all threads ran, for a machine that others use, too.
@@ -60,10 +60,10 @@ def measure(run_time, anfora, model, inputs, options):
 def deviation(anfora, name, options):
     """The largest difference from PyTorch's outputs, relative to the largest element of each."""
     output = RESULTS / f"{name}.out.npz"
-    run_command(anfora, "run", MODELS / f"{name}.onnx", "--input", MODELS / f"{name}.in.npz", "--output", output,
+    run_command(anfora, "run", options.models / f"{name}.onnx", "--input", options.models / f"{name}.in.npz", "--output", output,
                 "--threads", options.threads)
     worst = 0.0
-    with np.load(output) as got, np.load(MODELS / f"{name}.out.npz") as want:
+    with np.load(output) as got, np.load(options.models / f"{name}.out.npz") as want:
         for key in want.files:
             if got[key].shape != want[key].shape:
                 raise Failure(f"output {key} has shape {got[key].shape}, not {want[key].shape}")
@@ -79,7 +79,7 @@ def measure_model(name, anfora, options, progress):
         found = {"deviation": deviation(anfora, name, options), "failed": {}}
     except Failure as failure:
         found = {"failed": {"anfora": str(failure)}}
-    return measure_rounds(MODELS / f"{name}.onnx", MODELS / f"{name}.in.npz", anfora, options, progress, found)
+    return measure_rounds(options.models / f"{name}.onnx", options.models / f"{name}.in.npz", anfora, options, progress, found)
 
 
 def measure_rounds(model, inputs, anfora, options, progress, found=None):
@@ -177,6 +177,7 @@ def report_call(call):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("--models", type=pathlib.Path, default=MODELS)
     parser.add_argument("--only", action="append", help="this model (may be repeated; default: all)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0)
@@ -186,7 +187,7 @@ def main():
     parser.add_argument("--skip-compiler", action="store_true")
     options = parser.parse_args()
     build = options.build.resolve()
-    names = options.only or sorted(path.stem for path in MODELS.glob("*.onnx"))
+    names = options.only or sorted(path.stem for path in options.models.glob("*.onnx"))
     RESULTS.mkdir(parents=True, exist_ok=True)
     stored = {"time": time.strftime("%Y-%m-%dT%H:%M:%S"), "machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
               "threads": options.threads, "seconds": options.seconds, "models": {}}

@@ -12,6 +12,7 @@
 #include "anfora/error.h"
 #include "ir/annotations.h"
 #include "support/hash.h"
+#include "support/release_elements.h"
 
 namespace anfora::ir {
 
@@ -150,7 +151,8 @@ void Module::remove_parameter(Parameter* parameter) {
 }
 
 Value* Module::constant(Tensor tensor, std::string_view name) {
-  auto& bucket = tables_->by_fingerprint[fingerprint(tensor)];
+  const uint64_t print = fingerprint(tensor);
+  auto& bucket = tables_->by_fingerprint[print];
   for (Value* value : bucket) {
     if (Tensor::identical(value->tensor(), tensor)) return value;
   }
@@ -167,10 +169,39 @@ Value* Module::constant(Tensor tensor, std::string_view name) {
   const Type* type = context_.tensor_type(kept.dtype(), std::span<const int64_t>(kept.shape()));
   Value* value = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, type, name);
   value->tensor_ = &kept;
+  fingerprints_.push_back(print);
+  bytes_made_ += kept.bytes();
   bucket.push_back(value);
   constants_.push_back(value);
   for (Listener* l : listeners_) l->on_created(*value);
   return value;
+}
+
+void Module::erase_unused_constants() {
+  boost::unordered_flat_set<const Value*> defaults;
+  for (const auto& [parameter, value] : defaults_) defaults.insert(value);
+  size_t kept = 0;
+  for (size_t i = 0; i < constants_.size(); ++i) {
+    Value* value = constants_[i];
+    if (value->has_uses() || defaults.contains(value)) {
+      fingerprints_[kept] = fingerprints_[i];
+      constants_[kept++] = value;
+      continue;
+    }
+    auto bucket = tables_->by_fingerprint.find(fingerprints_[i]);
+    bucket->second.erase(std::ranges::find(bucket->second, value));
+    if (bucket->second.empty()) tables_->by_fingerprint.erase(bucket);
+    release_elements(const_cast<Tensor&>(value->tensor()));
+    value->erased_ = true;
+  }
+  constants_.resize(kept);
+  fingerprints_.resize(kept);
+  bytes_made_ = 0;
+}
+
+void Module::erase_unused_constants_at_times() {
+  constexpr size_t kWorthIt = 8 << 20, kBytesOfVisit = 1 << 10;
+  if (bytes_made_ >= std::max(kWorthIt, kBytesOfVisit * constants_.size())) erase_unused_constants();
 }
 
 Value* Module::none() {

@@ -198,6 +198,11 @@ class Module {
   uint64_t version() const { return version_; }
   size_t node_bytes() const { return nodes_.used_bytes() + texts_.used_bytes(); }
   std::span<Value* const> constants() const { return constants_; }  // tensor constants, unused ones included
+  // Frees the tensors of constants that nothing uses, such as weights before something was folded into them. They may not be used
+  // again; nor is any walk over constants() under way.
+  void erase_unused_constants();
+  // The same where enough has been made since the last time that the walk over all costs nothing beside it.
+  void erase_unused_constants_at_times();
   // Keeps something (a mapped file) alive as long as the module.
   void keep_alive(std::shared_ptr<void> object) { owned_.push_back(std::move(object)); }
 
@@ -223,6 +228,8 @@ class Module {
   std::map<const Parameter*, Value*> defaults_;
   std::unique_ptr<Tables> tables_;
   std::vector<Value*> constants_;
+  std::vector<uint64_t> fingerprints_;  // of their elements
+  size_t bytes_made_ = 0;  // of constants, since the unused ones were erased
   Value* none_ = nullptr;
   std::vector<Listener*> listeners_;
   std::vector<std::shared_ptr<void>> owned_;

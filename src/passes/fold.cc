@@ -70,8 +70,16 @@ class Folder {
     }
     join();
     decide();
-    compute();
-    return store();
+    // What inference knows first, then a component after the other: the constants that one leaves behind go before the next is computed.
+    std::vector<std::vector<Candidate*>> components(candidates_.size());
+    std::vector<Candidate*> known;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      Candidate& c = candidates_[i];
+      (c.from_elements ? known : components[components_.find(i)]).push_back(&c);
+    }
+    size_t folded = run(known);
+    for (std::span<Candidate* const> component : components) folded += run(component);
+    return folded;
   }
 
  private:
@@ -83,11 +91,13 @@ class Folder {
     bool accepted = false;
     double source_bytes = 0;  // of the constants that it is made of and that nothing else needs; when decided alone
     bool too_large = false;   // for that
+    std::ptrdiff_t pending = 0;  // uses by candidates that are still to be computed
     std::vector<Datum> outputs = {};
   };
 
+  // Null also of what was made meanwhile.
   Candidate* candidate(const Node* node) {
-    uint32_t place = place_[node->id()];
+    uint32_t place = node->id() < place_.size() ? place_[node->id()] : kOutside;
     return place == kOutside ? nullptr : &candidates_[place];
   }
 
@@ -288,17 +298,21 @@ class Folder {
   }
 
   // Computing -------------------------------------------------------------------------------------------------------
-  void compute() {
-    std::vector<uint32_t> pending(candidates_.size());  // uses by candidates that are still to be computed
-    for (size_t i = 0; i < candidates_.size(); ++i) {
-      for (const Use& use : candidates_[i].node->uses()) pending[i] += is_used_inside(use);
-    }
-    for (Candidate& c : candidates_) {
-      if (c.accepted) c.accepted = evaluate(c);
-      if (c.from_elements) continue;
-      for (const Use& use : c.node->operands()) {
+  size_t run(std::span<Candidate* const> component) {
+    compute(component);
+    const size_t folded = store(component);
+    module_.erase_unused_constants_at_times();
+    return folded;
+  }
+
+  void compute(std::span<Candidate* const> component) {
+    for (Candidate* c : component) c->pending = std::ranges::count_if(c->node->uses(), [&](const Use& use) { return is_used_inside(use); });
+    for (Candidate* c : component) {
+      if (c->accepted) c->accepted = evaluate(*c);
+      if (c->from_elements) continue;
+      for (const Use& use : c->node->operands()) {
         Candidate* operand = candidate(use.node);
-        if (operand && --pending[place_[use.node->id()]] == 0) release(*operand);
+        if (operand && --operand->pending == 0) release(*operand);
       }
     }
   }
@@ -361,10 +375,10 @@ class Folder {
 
   // Stores what is used outside of the region and erases the region, users first. A sequence, a map or an optional stays an
   // application: constants are tensors.
-  size_t store() {
+  size_t store(std::span<Candidate* const> component) {
     size_t folded = 0;
-    for (size_t i = candidates_.size(); i-- > 0;) {
-      Candidate& c = candidates_[i];
+    for (size_t i = component.size(); i-- > 0;) {
+      Candidate& c = *component[i];
       if (!c.accepted) continue;
       rewrite::Work work;
       if (context_.remarks.keeps()) work = rewrite::work_of(context_.inference, *c.node);

@@ -141,6 +141,7 @@ class Optimization {
     entry.changes += changes;
     entry.nodes_removed += static_cast<int64_t>(before) - static_cast<int64_t>(module_.num_operations());
     if (changes > 0) {
+      module_.erase_unused_constants_at_times();
       std::vector<ir::Violation> violations;  // by what the pass itself left
       if (is_verifying_) {
         ir::verify_or_throw(module_);

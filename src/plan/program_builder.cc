@@ -15,6 +15,7 @@
 #include "ops/registry.h"
 #include "plan/group.h"
 #include "support/parallel.h"
+#include "support/release_elements.h"
 
 namespace anfora::plan {
 
@@ -45,14 +46,6 @@ InputDescription describe_input(const ir::Node& node) {
 }
 
 constexpr size_t kLargeWeight = size_t{1} << 20;
-
-// Leaves dtype and shape.
-void release_elements(Tensor& tensor) {
-  tensor = Tensor::view(tensor.dtype(), Shape(tensor.shape()), nullptr, nullptr);
-}
-
-// The tensor is the module's, which is used up: nobody looks for its elements any more.
-void release_elements(const ir::Value& constant) { release_elements(const_cast<Tensor&>(constant.tensor())); }
 
 kernels::KernelData describe_kernel(const ir::Apply& node) {
   kernels::KernelData data{.op = std::string(node.op().qualified), .attributes = node.attributes(), .num_outputs = node.num_outputs()};
@@ -90,7 +83,7 @@ ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, co
     function_index_.emplace(graph.graph, static_cast<uint32_t>(function_index_.size()));
   }
   for (ir::GraphOrder& graph : order_.graphs) graph.nodes = analysis::schedule(graph, free_variables_);
-  if (used_up_) release_unused_constants();
+  if (used_up_) used_up_->erase_unused_constants();
 }
 
 // Generates the kernels of groups, several at a time. Functions that are only computed by them are no part of the program.
@@ -140,17 +133,6 @@ std::optional<uint32_t> ProgramBuilder::group_kernel(const ir::Apply& node) cons
   return found == groups_.end() ? std::nullopt : std::optional(found->second);
 }
 
-// What rewriting has left behind, such as weights before something was folded into them.
-void ProgramBuilder::release_unused_constants() {
-  boost::unordered_flat_set<const ir::Value*> defaults;
-  for (const ir::Parameter* parameter : used_up_->main()->parameters()) {
-    defaults.insert(used_up_->default_of(parameter));
-  }
-  for (ir::Value* constant : used_up_->constants()) {
-    if (!constant->has_uses() && !defaults.contains(constant)) release_elements(*constant);
-  }
-}
-
 // The constants that this kernel has copies of, and that nobody else reads.
 void ProgramBuilder::release_packed(const ir::Apply& node, runtime::Kernel& kernel) {
   for (size_t i = 0; i < node.num_inputs(); ++i) {
@@ -158,7 +140,7 @@ void ProgramBuilder::release_packed(const ir::Apply& node, runtime::Kernel& kern
     if (!value || !value->is_tensor() || !kernel.prepared->has_packed(i)) continue;
     release_elements(kernel.inputs[i].constant);
     if (++packed_uses_[value] < static_cast<size_t>(std::ranges::distance(value->uses()))) continue;
-    release_elements(*value);
+    release_elements(const_cast<Tensor&>(value->tensor()));  // the module is used up
     auto operand = constants_.find(value);
     if (operand == constants_.end()) continue;
     program->constant_bytes -= value->tensor().bytes();

@@ -41,7 +41,6 @@ class ProgramBuilder {
   void choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const;
   bool prepare(const ir::Apply& node, size_t first_operand, runtime::Kernel& kernel) const;
   void add_groups();
-  void release_unused_constants();
   void release_packed(const ir::Apply& node, runtime::Kernel& kernel);
 
   ir::Module* used_up_;

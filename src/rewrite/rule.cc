@@ -278,6 +278,7 @@ class Engine {
     const size_t most = kMostFiringsPerNode * (module_.next_id() + 64);
     while (Apply* node = worklist_.next()) {
       check_cancelled();
+      module_.erase_unused_constants_at_times();
       if (!node->has_uses()) {
         module_.erase_with_dead_operands(node);
         continue;
