@@ -27,6 +27,7 @@ class ConvolutionRows {
 
   // Inputs 2 and 3 are added: a row, and what has the shape of the result.
   StridedProduct product(const InputShapes& shapes) const;
+  int64_t count() const { return batch_ * window_.outputs(); }
   // Whether rows of A are those of x.
   bool is_pointwise() const;
   // Row `i` of x as integers, where padding has that value.

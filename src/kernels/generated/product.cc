@@ -529,10 +529,17 @@ class GeneratedProduct : public PreparedKernel {
   int first_entry_ = 0;
 };
 
+// Rows that weights are read for.
+bool has_few_rows(const KernelData& data, const ProductLayout& layout) {
+  constexpr int64_t kFewRows = 8;
+  if (data.op != kConvolution) return element_count(*data.input(0).shape) <= kFewRows * layout.depth;
+  const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, input_shapes(data));
+  return rows && rows->count() <= kFewRows;
+}
+
 }  // namespace
 
 bool prefers_generated_product(const KernelData& data) {
-  constexpr int64_t kFewRows = 8;
   const InputDescription& rows = data.input(0);
   if (data.op == kIntegerProduct || data.op == kIntegerConvolution || data.op == kPointwise) return true;
   if (data.input(1).dtype != rows.dtype) return true;  // half precision, which no library reads beside f32
@@ -543,7 +550,7 @@ bool prefers_generated_product(const KernelData& data) {
   // oneDNN 3.2's products by AVX2 wait for weights from memory.
   if (layout->code.isa == Isa::Avx2 && data.op != kConvolution) return true;
   const bool has_fast_epilogue = describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
-  return has_fast_epilogue || element_count(*rows.shape) <= kFewRows * (layout->depth / layout->taps);
+  return has_fast_epilogue || has_few_rows(data, *layout);
 }
 
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate) {

@@ -108,18 +108,34 @@ Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const P
   Tensor packed = Tensor::allocate(tensor.dtype(), Shape{layout.panels(), depth, width});
   const auto* from = static_cast<const Element*>(tensor.raw());
   auto* to = static_cast<Element*>(packed.raw());
-  constexpr int64_t kWork = 1 << 16;
-  parallel_for(layout.panels(), grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t columns = std::min(width, layout.columns - panel * width);
-      for (int64_t k = 0; k < depth; ++k) {
-        Element* row = to + (panel * depth + k) * width;
-        const Element* source = from + layout.step_offset(matrix, k) + panel * width * matrix.strides[1];
-        for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
-        std::fill(row + columns, row + width, Element{});
+  const auto pack_panel = [&](int64_t panel) {
+    const int64_t columns = std::min(width, layout.columns - panel * width);
+    const auto pack_step = [&](int64_t k) {
+      Element* row = to + (panel * depth + k) * width;
+      const Element* source = from + layout.step_offset(matrix, k) + panel * width * matrix.strides[1];
+      for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
+      std::fill(row + columns, row + width, Element{});
+    };
+    // All taps of some channels at a time, since they lie side by side.
+    constexpr int64_t kChannels = 16;
+    const int64_t channels = depth / layout.taps, at_once = layout.taps == 1 ? channels : kChannels;
+    for (int64_t first = 0; first < channels; first += at_once) {
+      for (int64_t tap = 0; tap < layout.taps; ++tap) {
+        for (int64_t c = first; c < std::min(first + at_once, channels); ++c) pack_step(tap * channels + c);
       }
     }
-  });
+  };
+  // Large weights that lie column by column leave memory a part after the other.
+  constexpr int64_t kWork = 1 << 16, kPart = 1 << 20;
+  const int64_t panels_of_part = std::max<int64_t>(1, kPart / std::max<int64_t>(1, depth * width));
+  for (int64_t first = 0; first < layout.panels(); first += panels_of_part) {
+    const int64_t last = std::min(first + panels_of_part, layout.panels());
+    parallel_for(last - first, grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
+      for (int64_t panel = begin; panel < end; ++panel) pack_panel(first + panel);
+    });
+    const int64_t column = std::min(last * width, layout.columns), of_column = matrix.strides[1];
+    if (of_column >= depth) drop_mapped_pages(from + first * width * of_column, static_cast<size_t>((column - first * width) * of_column) * sizeof(Element));
+  }
   drop_mapped_pages(tensor.raw(), tensor.bytes());
   return packed;
 }
