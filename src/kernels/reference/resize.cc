@@ -16,10 +16,12 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/strided_copy.h"
+#include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
 
@@ -148,6 +150,69 @@ Taps taps_of(KernelContext& context, const ResizedAxis& axis, Transform transfor
   return taps;
 }
 
+// Taps of outputs that have two at most, so that loops over outputs or rows become SIMD code; a missing one weighs 0.
+struct Pairs {
+  std::span<int32_t> first, second;
+  std::span<float> of_first, of_second;  // weights
+};
+
+std::optional<Pairs> pairs_of(KernelContext& context, const ResizedAxis& axis, const Taps& taps) {
+  for (int64_t i = 0; i < axis.output; ++i) {
+    if (taps.extrapolated[i] || taps.begin[i + 1] - taps.begin[i] > 2) return std::nullopt;
+  }
+  if (axis.input > std::numeric_limits<int32_t>::max()) return std::nullopt;
+  const auto count = static_cast<size_t>(axis.output);
+  const Pairs pairs{context.workspace_of<int32_t>(count), context.workspace_of<int32_t>(count), context.workspace_of<float>(count),
+                    context.workspace_of<float>(count)};
+  for (int64_t i = 0; i < axis.output; ++i) {
+    const int64_t begin = taps.begin[i], present = taps.begin[i + 1] - begin;
+    pairs.first[i] = present > 0 ? static_cast<int32_t>(taps.index[begin]) : 0;
+    pairs.second[i] = present > 1 ? static_cast<int32_t>(taps.index[begin + 1]) : pairs.first[i];
+    pairs.of_first[i] = present > 0 ? taps.weight[begin] : 0;
+    pairs.of_second[i] = present > 1 ? taps.weight[begin + 1] : 0;
+  }
+  return pairs;
+}
+
+// A weight of 0 takes nothing of an infinity.
+template <class T>
+T weighed(T weight, T value) {
+  const T product = weight * value;
+  return weight != 0 ? product : T{0};
+}
+
+// The same as interpolate_axis.
+template <class T>
+void interpolate_pairs(const T* from, T* to, int64_t outer, const ResizedAxis& axis, int64_t inner, const Pairs& pairs) {
+  constexpr int64_t kGrain = 8192;
+  const int32_t *first = pairs.first.data(), *second = pairs.second.data();
+  const float *v = pairs.of_first.data(), *w = pairs.of_second.data();
+  if (inner == 1) {
+    parallel_for(outer, std::max<int64_t>(1, kGrain / axis.output), [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const T* source = from + line * axis.input;
+        T* target = to + line * axis.output;
+        ANFORA_INDEPENDENT_ITERATIONS
+        for (int64_t i = 0; i < axis.output; ++i) {
+          target[i] = T{0} + weighed<T>(v[i], source[first[i]]) + weighed<T>(w[i], source[second[i]]);
+        }
+      }
+    });
+    return;
+  }
+  parallel_for(outer * axis.output, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t i = line % axis.output;
+      const T* source = from + line / axis.output * axis.input * inner;
+      const T *a = source + first[i] * inner, *b = source + second[i] * inner;
+      const T of_a = v[i], of_b = w[i];
+      T* target = to + line * inner;
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t k = 0; k < inner; ++k) target[k] = T{0} + weighed(of_a, a[k]) + weighed(of_b, b[k]);
+    }
+  });
+}
+
 // to[o, i, :] = the weighted sum of from[o, tap, :], for tensors [outer, size, inner].
 template <class T>
 void interpolate_axis(const T* from, T* to, int64_t outer, const ResizedAxis& axis, int64_t inner, const Taps& taps,
@@ -211,8 +276,13 @@ void resize_by_taps(KernelContext& context, const Tensor& data, Tensor& output, 
     const Taps taps = taps_of(context, axis, request.transform, filter, request.antialias, request.exclude_outside);
     const int64_t outer = extent(shape, 0, d);
     const int64_t inner = extent(shape, d + 1, static_cast<int>(shape.size()));
-    interpolate_axis(current.data<T>().data(), next.data<T>().data(), outer, axis, inner, taps,
-                     static_cast<T>(request.extrapolation_value));
+    const T* from = current.data<T>().data();
+    T* to = next.data<T>().data();
+    if (const std::optional<Pairs> pairs = pairs_of(context, axis, taps)) {
+      interpolate_pairs(from, to, outer, axis, inner, *pairs);
+    } else {
+      interpolate_axis(from, to, outer, axis, inner, taps, static_cast<T>(request.extrapolation_value));
+    }
     current = next;
   }
   if (order.empty()) dense_copy(data.dtype(), data.size(), output.raw(), data.raw());

@@ -2,8 +2,7 @@
 //
 // Along the last axis a row is contiguous: its maximum, then the exponentials and their sum, then the division, all
 // while the row is in the cache. Along another axis a strip of kSoftmaxStrip columns is worked on at once, so that every
-// loop still runs over contiguous elements; the exponentials are computed twice rather than stored half-way, which
-// would round them for narrow floats.
+// loop still runs over contiguous elements.
 #include "kernels/reference/softmax.h"
 
 #include <algorithm>
@@ -49,30 +48,41 @@ void softmax_row(const T* in, T* out, int64_t n, bool logarithm) {
   for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
 
-// `width` <= kSoftmaxStrip columns of a [length, stride] plane.
+// `width` <= kSoftmaxStrip columns of a [length, stride] plane. out may be in.
 template <class T>
 void softmax_strip(const T* in, T* out, int64_t length, int64_t stride, int64_t width, bool logarithm) {
-  T largest[kSoftmaxStrip], sums[kSoftmaxStrip];
+  T largest[kSoftmaxStrip];
   std::copy_n(in, width, largest);
   for (int64_t r = 1; r < length; ++r) {
     const T* row = in + r * stride;
     for (int64_t j = 0; j < width; ++j) largest[j] = MaxFold{}(largest[j], row[j]);
   }
-  double exact[kSoftmaxStrip] = {};
-  for (int64_t r = 0; r < length; ++r) {
-    const T* row = in + r * stride;
-    for (int64_t j = 0; j < width; ++j) exact[j] += exp_below_overflow(row[j] - largest[j]);
+  // Of some rows at a time, side by side: a row may be shorter than a vector.
+  T block[4 * kSoftmaxStrip];
+  const int64_t rows = 4 * kSoftmaxStrip / width;
+  double sums[kSoftmaxStrip] = {};
+  for (int64_t first = 0; first < length; first += rows) {
+    const int64_t count = std::min(rows, length - first);
+    for (int64_t r = 0; r < count; ++r) {
+      for (int64_t j = 0; j < width; ++j) block[r * width + j] = in[(first + r) * stride + j] - largest[j];
+    }
+    ANFORA_INDEPENDENT_ITERATIONS
+    for (int64_t i = 0; i < count * width; ++i) block[i] = exp_below_overflow(block[i]);
+    for (int64_t r = 0; r < count; ++r) {
+      for (int64_t j = 0; j < width; ++j) sums[j] += block[r * width + j];
+      if (!logarithm) std::copy_n(block + r * width, width, out + (first + r) * stride);
+    }
   }
-  for (int64_t j = 0; j < width; ++j) sums[j] = static_cast<T>(logarithm ? std::log(exact[j]) : exact[j]);
+  T terms[kSoftmaxStrip];
+  for (int64_t j = 0; j < width; ++j) terms[j] = static_cast<T>(logarithm ? std::log(sums[j]) : 1 / sums[j]);
   for (int64_t r = 0; r < length; ++r) {
     const T* row = in + r * stride;
     T* to = out + r * stride;
     if (logarithm) {
       ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t j = 0; j < width; ++j) to[j] = (row[j] - largest[j]) - sums[j];
+      for (int64_t j = 0; j < width; ++j) to[j] = (row[j] - largest[j]) - terms[j];
     } else {
-      ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t j = 0; j < width; ++j) to[j] = exp_below_overflow(row[j] - largest[j]) / sums[j];
+      for (int64_t j = 0; j < width; ++j) to[j] *= terms[j];
     }
   }
 }
