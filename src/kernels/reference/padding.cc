@@ -1,6 +1,7 @@
 // Operators that frame a tensor or blank a part of it. All of Pad's modes and CenterCropPad are one copy through an
 // index table for each axis, in which -1 stands for the padding value.
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "kernels/reference/arguments.h"
@@ -53,6 +54,23 @@ void make_pad_map(PadMode mode, int64_t size, int64_t before, int64_t after, std
   }
 }
 
+// What is kept of each axis, copied into a tensor that is filled: for rows that are too short to be made one by one.
+void fill_and_copy(const Tensor& data, std::span<const int64_t> before, std::span<const int64_t> after, const void* fill, Tensor& output) {
+  constexpr std::array<std::byte, 16> kZero{};
+  dense_fill(output.dtype(), output.size(), output.raw(), fill ? fill : kZero.data());
+  const Shape from_strides = dense_strides(data.shape()), to_strides = dense_strides(output.shape());
+  Shape kept;
+  int64_t from = 0, to = 0;
+  for (int d = 0; d < data.rank(); ++d) {
+    const int64_t lower = std::max<int64_t>(-before[d], 0), upper = data.dim(d) - std::max<int64_t>(-after[d], 0);
+    if (upper <= lower) return;
+    kept.push_back(upper - lower);
+    from += lower * from_strides[d];
+    to += std::max<int64_t>(before[d], 0) * to_strides[d];
+  }
+  strided_copy(data.dtype(), kept, element_at(output.dtype(), output.raw(), to), to_strides, element_at(data.dtype(), data.raw(), from), from_strides);
+}
+
 void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<const int64_t> before,
             std::span<const int64_t> after, const void* fill) {
   Shape shape;
@@ -63,6 +81,10 @@ void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<
   }
   Tensor& output = context.allocate_output(0, data.dtype(), shape);
   if (output.size() == 0) return;
+  constexpr int64_t kShortRow = 16;
+  if (mode == PadMode::Constant && data.dtype() != DType::String && data.rank() > 0 && shape.back() < kShortRow) {
+    return fill_and_copy(data, before, after, fill, output);
+  }
   const std::span<int64_t> tables = context.workspace_of<int64_t>(static_cast<size_t>(std::reduce(shape.begin(), shape.end())));
   boost::container::small_vector<IndexMap, 8> maps;
   for (int64_t* table = tables.data(); int64_t length : shape) {
