@@ -71,14 +71,21 @@ class Folder {
     join();
     decide();
     // What inference knows first, then a component after the other: the constants that one leaves behind go before the next is computed.
-    std::vector<std::vector<Candidate*>> components(candidates_.size());
-    std::vector<Candidate*> known;
+    std::vector<std::pair<size_t, Candidate*>> order_of_components;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       Candidate& c = candidates_[i];
-      (c.from_elements ? known : components[components_.find(i)]).push_back(&c);
+      order_of_components.emplace_back(c.from_elements ? 0 : components_.find(i) + 1, &c);
     }
-    size_t folded = run(known);
-    for (std::span<Candidate* const> component : components) folded += run(component);
+    std::ranges::stable_sort(order_of_components, {}, &std::pair<size_t, Candidate*>::first);
+    size_t folded = 0;
+    std::vector<Candidate*> component;
+    for (size_t i = 0; i < order_of_components.size(); ++i) {
+      component.push_back(order_of_components[i].second);
+      const bool is_last = i + 1 == order_of_components.size() || order_of_components[i + 1].first != order_of_components[i].first;
+      if (!is_last) continue;
+      folded += run(component);
+      component.clear();
+    }
     return folded;
   }
 
@@ -90,7 +97,7 @@ class Folder {
     bool from_elements;  // inference knows the result
     bool accepted = false;
     double source_bytes = 0;  // of the constants that it is made of and that nothing else needs; when decided alone
-    bool too_large = false;   // for that
+    bool too_large = false;      // for that
     std::ptrdiff_t pending = 0;  // uses by candidates that are still to be computed
     std::vector<Datum> outputs = {};
   };

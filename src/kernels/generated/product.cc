@@ -529,7 +529,7 @@ class GeneratedProduct : public PreparedKernel {
   int first_entry_ = 0;
 };
 
-// Rows that weights are read for.
+// Whether the weights are read for a few rows only.
 bool has_few_rows(const KernelData& data, const ProductLayout& layout) {
   constexpr int64_t kFewRows = 8;
   if (data.op != kConvolution) return element_count(*data.input(0).shape) <= kFewRows * layout.depth;

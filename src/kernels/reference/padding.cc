@@ -1,5 +1,5 @@
 // Operators that frame a tensor or blank a part of it. All of Pad's modes and CenterCropPad are one copy through an
-// index table for each axis, in which -1 stands for the padding value.
+// index table for each axis, in which -1 stands for the padding value; but for short rows between constants.
 #include <algorithm>
 #include <array>
 #include <numeric>
