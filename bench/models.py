@@ -237,11 +237,11 @@ def for_batch(name, batch):
     return name if batch == 1 else f"{name}_b{batch}"
 
 
-def export(name, folder, exporter, optimize, batch):
+def export(name, models, folder, exporter, optimize, batch):
     import_torchvision()  # before transformers does it
     torch.manual_seed(SEED)
     static, symbols = DYNAMIC.get(name, (name, {}))
-    model, inputs, output_names = (MODELS | STATIC).get(static, from_timm(static))()
+    model, inputs, output_names = models[static]()
     if batch > 1:
         inputs = {key: torch.cat([value] * batch) for key, value in inputs.items()}
     name = for_batch(name, batch)
@@ -280,13 +280,14 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
+    models = MODELS | STATIC | {name: from_timm(name) for name in options.timm}
     of_all = [name for variant, (static, _) in DYNAMIC.items() for name in (static, variant)] if options.dynamic else MODELS
     names = [*(options.only or []), *options.timm] or of_all
     missing = [name for name in names if not (options.folder / f"{for_batch(name, options.batch)}.onnx").exists()]
     with tqdm(missing, desc="exporting", disable=not missing) as progress:
         for name in progress:
             progress.set_postfix_str(name)
-            export(name, options.folder, options.exporter, options.optimize, options.batch)
+            export(name, models, options.folder, options.exporter, options.optimize, options.batch)
 
 
 if __name__ == "__main__":
