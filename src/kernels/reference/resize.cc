@@ -16,7 +16,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <optional>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
@@ -108,70 +107,49 @@ struct Filter {
   int reach() const { return cubic ? 2 : 1; }
 };
 
-// The taps of all outputs of an axis, in one array; those of output i are begin[i] … begin[i + 1]-1.
+// The taps of all outputs of an axis: tap t of output i is at t · outputs + i, so that a loop over the outputs becomes SIMD code. Those that
+// an output has fewer of weigh 0.
 struct Taps {
-  std::span<int64_t> begin;
-  std::span<int64_t> index;
+  int64_t most = 0;  // of an output
+  std::span<int32_t> index;
   std::span<float> weight;
   std::span<bool> extrapolated;
 };
 
 Taps taps_of(KernelContext& context, const ResizedAxis& axis, Transform transform, const Filter& filter, bool antialias,
              bool exclude_outside) {
+  if (axis.input > std::numeric_limits<int32_t>::max()) refuse("an axis of {} elements", axis.input);
   const float stretch = antialias ? std::min(axis.scale, 1.0f) : 1;
   const int64_t first = static_cast<int64_t>(std::floor(static_cast<float>(-filter.reach()) / stretch)) + 1;
-  const auto outputs = static_cast<size_t>(axis.output), most = outputs * static_cast<size_t>(2 - 2 * first);
-  const Taps taps{context.workspace_of<int64_t>(outputs + 1), context.workspace_of<int64_t>(most),
-                  context.workspace_of<float>(most), context.workspace_of<bool>(outputs)};
-  int64_t end = taps.begin[0] = 0;
+  const auto outputs = static_cast<size_t>(axis.output), room = outputs * static_cast<size_t>(2 - 2 * first);
+  Taps taps{0, context.workspace_of<int32_t>(room), context.workspace_of<float>(room), context.workspace_of<bool>(outputs)};
+  std::ranges::fill(taps.index, 0);
+  std::ranges::fill(taps.weight, 0.0f);
   for (int64_t i = 0; i < axis.output; ++i) {
     const float x = original_coordinate(axis, transform, i);
     const bool outside = transform == Transform::Crop && !(x >= 0 && x <= static_cast<float>(axis.input - 1));
     taps.extrapolated[i] = outside;
+    if (outside) continue;
+    const auto base =
+        static_cast<int64_t>(std::ceil(x)) - 1;  // the neighbour before x, so that the ratio is in (0, 1]
+    const float ratio = x - static_cast<float>(base);
     float sum = 0;
-    if (!outside) {
-      const auto base =
-          static_cast<int64_t>(std::ceil(x)) - 1;  // the neighbour before x, so that the ratio is in (0, 1]
-      const float ratio = x - static_cast<float>(base);
-      for (int64_t k = first; k <= 1 - first; ++k) {
-        const float weight = filter.weight(stretch * (static_cast<float>(k) - ratio));
-        const bool beyond = base + k < 0 || base + k >= axis.input;
-        if (weight == 0 || (beyond && exclude_outside)) continue;  // also: nothing times infinity is nothing
-        taps.index[end] = std::clamp<int64_t>(base + k, 0, axis.input - 1);
-        taps.weight[end++] = weight;
-        sum += weight;
-      }
+    int64_t count = 0;
+    for (int64_t k = first; k <= 1 - first; ++k) {
+      const float weight = filter.weight(stretch * (static_cast<float>(k) - ratio));
+      const bool beyond = base + k < 0 || base + k >= axis.input;
+      if (weight == 0 || (beyond && exclude_outside)) continue;
+      const auto place = static_cast<size_t>(count++ * axis.output + i);
+      taps.index[place] = static_cast<int32_t>(std::clamp<int64_t>(base + k, 0, axis.input - 1));
+      taps.weight[place] = weight;
+      sum += weight;
     }
     if ((antialias || exclude_outside) && sum != 0) {
-      for (int64_t t = taps.begin[i]; t < end; ++t) taps.weight[t] /= sum;
+      for (int64_t t = 0; t < count; ++t) taps.weight[static_cast<size_t>(t * axis.output + i)] /= sum;
     }
-    taps.begin[i + 1] = end;
+    taps.most = std::max(taps.most, count);
   }
   return taps;
-}
-
-// Taps of outputs that have two at most, so that loops over outputs or rows become SIMD code; a missing one weighs 0.
-struct Pairs {
-  std::span<int32_t> first, second;
-  std::span<float> of_first, of_second;  // weights
-};
-
-std::optional<Pairs> pairs_of(KernelContext& context, const ResizedAxis& axis, const Taps& taps) {
-  for (int64_t i = 0; i < axis.output; ++i) {
-    if (taps.extrapolated[i] || taps.begin[i + 1] - taps.begin[i] > 2) return std::nullopt;
-  }
-  if (axis.input > std::numeric_limits<int32_t>::max()) return std::nullopt;
-  const auto count = static_cast<size_t>(axis.output);
-  const Pairs pairs{context.workspace_of<int32_t>(count), context.workspace_of<int32_t>(count), context.workspace_of<float>(count),
-                    context.workspace_of<float>(count)};
-  for (int64_t i = 0; i < axis.output; ++i) {
-    const int64_t begin = taps.begin[i], present = taps.begin[i + 1] - begin;
-    pairs.first[i] = present > 0 ? static_cast<int32_t>(taps.index[begin]) : 0;
-    pairs.second[i] = present > 1 ? static_cast<int32_t>(taps.index[begin + 1]) : pairs.first[i];
-    pairs.of_first[i] = present > 0 ? taps.weight[begin] : 0;
-    pairs.of_second[i] = present > 1 ? taps.weight[begin + 1] : 0;
-  }
-  return pairs;
 }
 
 // A weight of 0 takes nothing of an infinity.
@@ -181,61 +159,55 @@ T weighed(T weight, T value) {
   return weight != 0 ? product : T{0};
 }
 
-// The same as interpolate_axis.
-template <class T>
-void interpolate_pairs(const T* from, T* to, int64_t outer, const ResizedAxis& axis, int64_t inner, const Pairs& pairs) {
-  constexpr int64_t kGrain = 8192;
-  const int32_t *first = pairs.first.data(), *second = pairs.second.data();
-  const float *v = pairs.of_first.data(), *w = pairs.of_second.data();
-  if (inner == 1) {
-    parallel_for(outer, std::max<int64_t>(1, kGrain / axis.output), [&](int64_t begin, int64_t end) {
-      for (int64_t line = begin; line < end; ++line) {
-        const T* source = from + line * axis.input;
-        T* target = to + line * axis.output;
-        ANFORA_INDEPENDENT_ITERATIONS
-        for (int64_t i = 0; i < axis.output; ++i) {
-          target[i] = T{0} + weighed<T>(v[i], source[first[i]]) + weighed<T>(w[i], source[second[i]]);
-        }
-      }
-    });
-    return;
-  }
-  parallel_for(outer * axis.output, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t i = line % axis.output;
-      const T* source = from + line / axis.output * axis.input * inner;
-      const T *a = source + first[i] * inner, *b = source + second[i] * inner;
-      const T of_a = v[i], of_b = w[i];
-      T* target = to + line * inner;
-      ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t k = 0; k < inner; ++k) target[k] = T{0} + weighed(of_a, a[k]) + weighed(of_b, b[k]);
-    }
-  });
-}
-
 // to[o, i, :] = the weighted sum of from[o, tap, :], for tensors [outer, size, inner].
 template <class T>
 void interpolate_axis(const T* from, T* to, int64_t outer, const ResizedAxis& axis, int64_t inner, const Taps& taps,
                       T outside) {
   constexpr int64_t kGrain = 8192;
-  parallel_for(outer * axis.output, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
+  const int64_t outputs = axis.output;
+  // The first two taps at once: most filters have no others.
+  const int32_t *index = taps.index.data(), *second_index = index + outputs;
+  const float *weight = taps.weight.data(), *second_weight = weight + outputs;
+  if (inner == 1) {
+    const bool has_extrapolated = std::ranges::find(taps.extrapolated, true) != taps.extrapolated.end();
+    parallel_for(outer, std::max<int64_t>(1, kGrain / outputs), [&](int64_t begin, int64_t end) {
+      for (int64_t line = begin; line < end; ++line) {
+        const T* source = from + line * axis.input;
+        T* target = to + line * outputs;
+        ANFORA_INDEPENDENT_ITERATIONS
+        for (int64_t i = 0; i < outputs; ++i) {
+          target[i] = T{0} + weighed<T>(weight[i], source[index[i]]) + weighed<T>(second_weight[i], source[second_index[i]]);
+        }
+        for (int64_t t = 2; t < taps.most; ++t) {
+          const int32_t* of_tap = index + t * outputs;
+          const float* by = weight + t * outputs;
+          ANFORA_INDEPENDENT_ITERATIONS
+          for (int64_t i = 0; i < outputs; ++i) target[i] += weighed<T>(by[i], source[of_tap[i]]);
+        }
+        if (!has_extrapolated) continue;
+        for (int64_t i = 0; i < outputs; ++i) target[i] = taps.extrapolated[i] ? outside : target[i];
+      }
+    });
+    return;
+  }
+  parallel_for(outer * outputs, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
-      const int64_t i = line % axis.output;
-      const T* source = from + line / axis.output * axis.input * inner;
+      const int64_t i = line % outputs;
       T* target = to + line * inner;
       if (taps.extrapolated[i]) {
         std::fill_n(target, inner, outside);
-      } else if (inner == 1) {
-        T sum = 0;
-        for (int64_t t = taps.begin[i]; t < taps.begin[i + 1]; ++t) sum += taps.weight[t] * source[taps.index[t]];
-        *target = sum;
-      } else {
-        std::fill_n(target, inner, T{0});
-        for (int64_t t = taps.begin[i]; t < taps.begin[i + 1]; ++t) {
-          const T weight = taps.weight[t];
-          const T* row = source + taps.index[t] * inner;
-          for (int64_t k = 0; k < inner; ++k) target[k] += weight * row[k];
-        }
+        continue;
+      }
+      const T* source = from + line / outputs * axis.input * inner;
+      const T *a = source + index[i] * inner, *b = source + second_index[i] * inner;
+      const T of_a = weight[i], of_b = second_weight[i];
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t k = 0; k < inner; ++k) target[k] = T{0} + weighed(of_a, a[k]) + weighed(of_b, b[k]);
+      for (int64_t t = 2; t < taps.most; ++t) {
+        const T by = weight[t * outputs + i];
+        if (by == 0) continue;
+        const T* row = source + index[t * outputs + i] * inner;
+        for (int64_t k = 0; k < inner; ++k) target[k] += by * row[k];
       }
     }
   });
@@ -276,13 +248,8 @@ void resize_by_taps(KernelContext& context, const Tensor& data, Tensor& output, 
     const Taps taps = taps_of(context, axis, request.transform, filter, request.antialias, request.exclude_outside);
     const int64_t outer = extent(shape, 0, d);
     const int64_t inner = extent(shape, d + 1, static_cast<int>(shape.size()));
-    const T* from = current.data<T>().data();
-    T* to = next.data<T>().data();
-    if (const std::optional<Pairs> pairs = pairs_of(context, axis, taps)) {
-      interpolate_pairs(from, to, outer, axis, inner, *pairs);
-    } else {
-      interpolate_axis(from, to, outer, axis, inner, taps, static_cast<T>(request.extrapolation_value));
-    }
+    interpolate_axis(current.data<T>().data(), next.data<T>().data(), outer, axis, inner, taps,
+                     static_cast<T>(request.extrapolation_value));
     current = next;
   }
   if (order.empty()) dense_copy(data.dtype(), data.size(), output.raw(), data.raw());
