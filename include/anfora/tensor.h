@@ -49,8 +49,8 @@ class Tensor {
   int64_t size() const { return size_; }  // number of elements
   size_t bytes() const { return static_cast<size_t>(size_) * element_bytes(dtype_); }
 
-  const void* raw() const { return data_; }
-  void* raw() { return data_; }
+  const void* raw() const { return is_deferred_ ? deferred_elements() : data_; }
+  void* raw() { return is_deferred_ ? deferred_elements() : data_; }
   // Elements as T, which must be the dtype's type (throws TypeMismatch); an unsigned integer of as many bytes gives the bits.
   template <class T>
   std::span<const T> data() const;
@@ -73,10 +73,13 @@ class Tensor {
     constexpr bool is_bits = std::is_unsigned_v<T> && !std::is_same_v<T, bool>;
     return dtype == dtype_of<T> || ((is_bits || dtype_of<T> == DType::Undefined) && dtype != DType::String && sizeof(T) == element_bytes(dtype));
   }
+  friend class DeferredElements;
+  void* deferred_elements() const;
   [[noreturn]] void wrong_element_type(DType wanted, size_t bytes) const;
   [[noreturn]] static void wrong_number_of_values(size_t values, std::span<const int64_t> shape);
   DType dtype_ = DType::Undefined;
   Shape shape_;
+  bool is_deferred_ = false;  // the owner computes the elements when they are first read
   int64_t size_ = 0;
   void* data_ = nullptr;
   std::shared_ptr<void> owner_;
@@ -85,12 +88,12 @@ class Tensor {
 template <class T>
 std::span<const T> Tensor::data() const {
   if (!reads<T>(dtype_)) wrong_element_type(dtype_of<T>, sizeof(T));
-  return {static_cast<const T*>(data_), static_cast<size_t>(size_)};
+  return {static_cast<const T*>(raw()), static_cast<size_t>(size_)};
 }
 template <class T>
 std::span<T> Tensor::data() {
   if (!reads<T>(dtype_)) wrong_element_type(dtype_of<T>, sizeof(T));
-  return {static_cast<T*>(data_), static_cast<size_t>(size_)};
+  return {static_cast<T*>(raw()), static_cast<size_t>(size_)};
 }
 
 template <class T>

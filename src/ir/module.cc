@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deque>
@@ -11,6 +12,7 @@
 
 #include "anfora/error.h"
 #include "ir/annotations.h"
+#include "support/deferred_elements.h"
 #include "support/hash.h"
 #include "support/release_elements.h"
 
@@ -28,12 +30,14 @@ uint64_t fingerprint(const Tensor& t) {
     for (const std::string& s : t.data<std::string>()) h = hash_combine(h, hash_bytes(s.data(), s.size()));
     return h;
   }
-  const std::byte* bytes = static_cast<const std::byte*>(t.raw());
-  size_t size = t.bytes();
-  if (size <= 3 * kHashedWindow) return hash_combine(h, hash_bytes(bytes, size));
-  h = hash_combine(h, hash_bytes(bytes, kHashedWindow));
-  h = hash_combine(h, hash_bytes(bytes + (size - kHashedWindow) / 2, kHashedWindow));
-  return hash_combine(h, hash_bytes(bytes + size - kHashedWindow, kHashedWindow));
+  const size_t size = t.bytes();
+  if (size <= 3 * kHashedWindow) return hash_combine(h, hash_bytes(t.raw(), size));
+  for (size_t begin : {size_t{0}, (size - kHashedWindow) / 2, size - kHashedWindow}) {
+    std::array<std::byte, kHashedWindow> window;
+    DeferredElements::copy_bytes(t, begin, window.size(), window.data());
+    h = hash_combine(h, hash_bytes(window.data(), window.size()));
+  }
+  return h;
 }
 
 }  // namespace
@@ -170,7 +174,7 @@ Value* Module::constant(Tensor tensor, std::string_view name) {
   Value* value = init(new (nodes_.allocate(sizeof(Value))) Value(), nullptr, type, name);
   value->tensor_ = &kept;
   fingerprints_.push_back(print);
-  bytes_made_ += kept.bytes();
+  if (!DeferredElements::are_missing(kept)) bytes_made_ += kept.bytes();
   bucket.push_back(value);
   constants_.push_back(value);
   for (Listener* l : listeners_) l->on_created(*value);

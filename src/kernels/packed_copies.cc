@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "support/deferred_elements.h"
 #include "support/hash.h"
 
 namespace anfora::kernels {
 
 PackedCopies::Key::Key(const KernelData& data) : op(data.op), attributes(data.attributes) {
-  for (const InputDescription& input : data.inputs) constants.push_back(input.constant.raw());
+  for (const InputDescription& input : data.inputs) constants.push_back(DeferredElements::identity(input.constant));
 }
 
 size_t PackedCopies::Hash::operator()(const Key& key) const {

@@ -8,7 +8,7 @@
 
 namespace anfora::kernels {
 
-// Found by operator, attributes and the memory of the constants, which must stay as it is while a program is built. Other inputs may
+// Found by operator, attributes and the elements of the constants, which must stay as they are while a program is built. Other inputs may
 // have other shapes.
 class PackedCopies {
  public:

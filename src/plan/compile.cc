@@ -5,6 +5,7 @@
 #include "plan/emit.h"
 #include "plan/lower.h"
 #include "plan/program_builder.h"
+#include "support/deferred_elements.h"
 #include "support/parallel.h"
 
 namespace anfora::plan {
@@ -85,8 +86,12 @@ runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const
 
   std::vector<Draft> drafts;
   with_threads(options.threads, [&] {  // kernels are prepared for as many as they will run on
-    builder.add_large_kernels();
-    for (const ir::GraphOrder& graph : builder.order().graphs) drafts.push_back(lower(graph, builder));
+    {
+      const DeferredElements::Reuse reuse;
+      builder.add_large_kernels();
+      for (const ir::GraphOrder& graph : builder.order().graphs) drafts.push_back(lower(graph, builder));
+    }
+    builder.settle_constants();
   });
   auto arguments_of = [](const Draft& draft) { return std::span(draft.value_types).first(draft.num_arguments); };
   // The main function first: the others ask it for symbols.

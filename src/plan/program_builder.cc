@@ -14,6 +14,7 @@
 #include "kernels/registered.h"
 #include "ops/registry.h"
 #include "plan/group.h"
+#include "support/deferred_elements.h"
 #include "support/parallel.h"
 #include "support/release_elements.h"
 
@@ -148,6 +149,15 @@ void ProgramBuilder::release_packed(const ir::Apply& node, runtime::Kernel& kern
   }
 }
 
+void ProgramBuilder::settle_constants() {
+  for (Datum& constant : program->constants) {
+    if (constant.is_tensor()) DeferredElements::settle(constant.tensor());
+  }
+  for (const auto& kernel : program->kernels) {
+    for (kernels::InputDescription& input : kernel->inputs) DeferredElements::settle(input.constant);
+  }
+}
+
 uint32_t ProgramBuilder::function_index(const ir::Graph* graph) const { return function_index_.at(graph); }
 
 Operand ProgramBuilder::constant(const ir::Value& value) {
@@ -155,7 +165,7 @@ Operand ProgramBuilder::constant(const ir::Value& value) {
   if (is_new) {
     place->second = runtime::constant_operand(program->constants.size());
     program->constants.push_back(analysis::datum_of(value));
-    if (value.is_tensor() && value.tensor().raw()) program->constant_bytes += value.tensor().bytes();
+    if (value.is_tensor() && DeferredElements::identity(value.tensor())) program->constant_bytes += value.tensor().bytes();
   }
   return place->second;
 }

@@ -32,6 +32,8 @@ class ProgramBuilder {
   uint32_t add_kernel(const ir::Apply& node);
   // The number of the kernel of a group, where one is generated; else it is a call.
   std::optional<uint32_t> group_kernel(const ir::Apply& node) const;
+  // Computes the constants that kernels have no copies of.
+  void settle_constants();
   // The number of an error that a run may end by.
   uint32_t add_failure(std::string_view reason);
 

@@ -6,6 +6,7 @@
 #include "rewrite/match.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "ir/module.h"
 #include "ir/queries.h"
+#include "support/deferred_elements.h"
 #include "support/element_types.h"
 
 namespace anfora::rewrite {
@@ -373,26 +375,37 @@ bool for_each_reader(const Term& pattern, Node& operand, Match& match, FunctionR
   return std::ranges::any_of(readers, [&](Apply* reader) { return matcher.term(pattern, reader, accept); });
 }
 
-std::optional<double> splat_value(const Node* node) {
-  const Tensor* t = constant_tensor(node);
-  if (!t || t->size() == 0) return std::nullopt;
-  if (t->dtype() == DType::Bool) {
-    auto values = t->data<bool>();
+// What all elements are; nothing where they differ, or are no numbers of 8 bits or more.
+static std::optional<double> common_value(const Tensor& t) {
+  if (t.dtype() == DType::Bool) {
+    auto values = t.data<bool>();
     if (std::ranges::any_of(values, [&](bool b) { return b != values[0]; })) return std::nullopt;
     return values[0];
   }
-  if (!is_integer(t->dtype()) && !(is_float(t->dtype()) && element_bits(t->dtype()) >= 16)) return std::nullopt;
-  if (element_bits(t->dtype()) < 8) return std::nullopt;
-  return dispatch<Numbers>(t->dtype(), [&]<class T>() -> std::optional<double> {
-    auto values = t->data<T>();
+  if (!is_integer(t.dtype()) && !(is_float(t.dtype()) && element_bits(t.dtype()) >= 16)) return std::nullopt;
+  if (element_bits(t.dtype()) < 8) return std::nullopt;
+  return dispatch<Numbers>(t.dtype(), [&]<class T>() -> std::optional<double> {
+    auto values = t.data<T>();
     double first = static_cast<double>(static_cast<ComputeType<T>>(values[0]));
-    if (is_integer(t->dtype()) && std::abs(first) > 0x1p53) return std::nullopt;  // not exact
+    if (is_integer(t.dtype()) && std::abs(first) > 0x1p53) return std::nullopt;  // not exact
     bool same = std::ranges::all_of(values, [&](T x) {
       double wide = static_cast<double>(static_cast<ComputeType<T>>(x));
       return wide == first && std::signbit(wide) == std::signbit(first);
     });
     return same ? std::optional(first) : std::nullopt;
   });
+}
+
+std::optional<double> splat_value(const Node* node) {
+  const Tensor* t = constant_tensor(node);
+  if (!t || t->size() == 0) return std::nullopt;
+  if (DeferredElements::are_missing(*t)) {  // few of them tell of most weights that they differ
+    constexpr int64_t kFew = 16;
+    Tensor few = Tensor::allocate(t->dtype(), std::array{std::min(t->size(), kFew)});
+    DeferredElements::copy_bytes(*t, 0, few.bytes(), static_cast<std::byte*>(few.raw()));
+    if (!common_value(few)) return std::nullopt;
+  }
+  return common_value(*t);
 }
 
 bool is_splat(const Node* node, double number, bool approximate) {

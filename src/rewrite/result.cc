@@ -9,6 +9,7 @@
 #include "anfora/error.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/weights.h"
+#include "support/deferred_elements.h"
 #include "support/element_types.h"
 #include "support/mapped_file.h"
 
@@ -38,6 +39,7 @@ namespace {
 
 // Elements of weights that are folded at a time.
 constexpr int64_t kBlock = 1 << 13;
+constexpr const char* kNotConstant = "what is to be folded is not constant";
 constexpr const char* kNotFinite = "a constant would not be finite";
 
 const TypeVariable* find_variable(const Operator& op, std::string_view name) {
@@ -59,6 +61,14 @@ class Maker {
  public:
   Maker(const Scope& scope, Match& match, std::string& refusal) : scope_(scope), match_(match), refusal_(refusal) {}
 
+  Node* result(const Term& t) {
+    // Asked of all of it first: folding weights takes time.
+    return folds_constants(t) ? term(t) : refuse(kNotConstant);
+  }
+
+  bool failed() const { return !refusal_.empty(); }
+
+ private:
   Node* term(const Term& t) {
     switch (t.kind) {
       case Term::Kind::Variable:
@@ -76,9 +86,6 @@ class Maker {
     }
   }
 
-  bool failed() const { return !refusal_.empty(); }
-
- private:
   using Operands = boost::container::small_vector<Node*, 4>;
 
   Node* refuse(std::string why) {
@@ -168,7 +175,7 @@ class Maker {
   Node* folded(const Term& t) {
     const auto dtype = as_integer(evaluate(t.value, scope_));
     if (!dtype) return refuse("the element type of a constant is not known");
-    if (!is_of_constants(t.operands[0])) return refuse("what is to be folded is not constant");
+    if (!is_of_constants(t.operands[0])) return refuse(kNotConstant);
     try {
       std::optional<Tensor> by_blocks = value_by_blocks(t.operands[0], static_cast<DType>(*dtype));
       const Datum value = by_blocks ? *std::move(by_blocks) : value_of(t.operands[0]);
@@ -181,6 +188,10 @@ class Maker {
     }
   }
 
+  bool folds_constants(const Term& t) const {
+    if (t.kind == Term::Kind::Folded) return is_of_constants(t.operands[0]);
+    return std::ranges::all_of(t.operands, [&](const Term& operand) { return folds_constants(operand); });
+  }
   // Asked of the whole term before anything is computed.
   bool is_of_constants(const Term& t) const {
     if (t.kind == Term::Kind::Variable) return is_constant(scope_.match.nodes[static_cast<size_t>(t.slot)], nullptr);
@@ -222,37 +233,41 @@ class Maker {
     if (!large || large->rank() == 0 || !is_float(large->dtype())) return std::nullopt;
     boost::container::small_vector<Tensor, 2> operands;
     for (size_t i = 0; i < leaves.size(); ++i) {
-      const Datum value = leaves[i] == large ? Datum(*large) : value_of(t.operands[i]);
+      const bool is_by_rows = leaves[i] && std::ranges::equal(leaves[i]->shape(), large->shape());
+      const Datum value = is_by_rows ? Datum(*leaves[i]) : value_of(t.operands[i]);
       if (value.is_none()) return std::nullopt;
       operands.push_back(value.tensor());
     }
     const Operator& op = operator_of(t);
+    // What most large weights are multiplied by needs no pass over them in f64.
+    if (op.name == "Mul" && operands.size() == 2 && large->dtype() == DType::F32 && dtype == DType::F32) {
+      const Tensor& factors = operands[leaves[0] == large ? 1 : 0];
+      if (is_one_a_row(factors, *large)) return finite(kernels::scaled_rows(*large, factors));
+    }
     const auto attributes = attributes_of(t, op).value_or(AttributeSet());
     const int64_t rows = large->dim(0), block = std::max<int64_t>(1, kBlock * rows / large->size());
     Tensor result = Tensor::allocate(dtype, large->shape());
-    // What most large weights are multiplied by needs no pass over them in f64.
-    const bool scales = op.name == "Mul" && operands.size() == 2 && large->dtype() == DType::F32 && dtype == DType::F32;
-    const Tensor* factors = scales ? &operands[leaves[0] == large ? 1 : 0] : nullptr;
-    if (factors && !is_one_a_row(*factors, *large)) factors = nullptr;
     for (int64_t row = 0; row < rows; row += block) {
       const int64_t count = std::min(block, rows - row);
       Tensor place = rows_of(result, row, count);
-      if (factors) {
-        kernels::scale_rows(rows_of(*large, row, count), factors->data<double>().subspan(static_cast<size_t>(row)), place);
-      } else {
-        boost::container::small_vector<Datum, 2> inputs;
-        for (const Tensor& operand : operands) {
-          const bool has_rows = operand.rank() == large->rank() && operand.dim(0) == rows;
-          inputs.push_back(has_rows ? as_f64(rows_of(operand, row, count)) : operand);
-        }
-        const Datum value = evaluated(op, attributes, inputs);
-        if (!std::ranges::equal(value.tensor().shape(), place.shape())) return std::nullopt;
-        kernels::cast_into(value.tensor(), place);
+      boost::container::small_vector<Datum, 2> inputs;
+      for (const Tensor& operand : operands) {
+        const bool has_rows = operand.rank() == large->rank() && operand.dim(0) == rows;
+        inputs.push_back(has_rows ? as_f64(rows_of(operand, row, count)) : operand);
       }
-      if (!kernels::is_finite(place)) throw Error(ErrorCode::InvalidArgument, kNotFinite);
+      const Datum value = evaluated(op, attributes, inputs);
+      if (!std::ranges::equal(value.tensor().shape(), place.shape())) return std::nullopt;
+      kernels::cast_into(value.tensor(), place);
+      if (!kernels::is_finite(place)) return finite(std::nullopt);
     }
-    drop_mapped_pages(large->raw(), large->bytes());
+    for (const Tensor* leaf : leaves) {
+      if (leaf && !DeferredElements::are_missing(*leaf)) drop_mapped_pages(leaf->raw(), leaf->bytes());
+    }
     return result;
+  }
+  static Tensor finite(std::optional<Tensor> tensor) {
+    if (!tensor) throw Error(ErrorCode::InvalidArgument, kNotFinite);
+    return *std::move(tensor);
   }
   static bool is_one_a_row(const Tensor& factors, const Tensor& large) {
     return factors.dtype() == DType::F64 && factors.rank() == large.rank() && factors.dim(0) == large.dim(0) && factors.size() == large.dim(0);
@@ -260,9 +275,14 @@ class Maker {
   static Tensor rows_of(const Tensor& t, int64_t from, int64_t count) {
     Shape shape = t.shape();
     const auto row = t.bytes() / static_cast<size_t>(shape[0]);
+    const size_t begin = static_cast<size_t>(from) * row;
     shape[0] = count;
-    auto* bytes = static_cast<std::byte*>(const_cast<void*>(t.raw()));
-    return Tensor::view(t.dtype(), shape, bytes + static_cast<size_t>(from) * row, t.owner());
+    if (DeferredElements::are_missing(t)) {
+      Tensor rows = Tensor::allocate(t.dtype(), shape);
+      DeferredElements::copy_bytes(t, begin, rows.bytes(), static_cast<std::byte*>(rows.raw()));
+      return rows;
+    }
+    return Tensor::view(t.dtype(), shape, static_cast<std::byte*>(const_cast<void*>(t.raw())) + begin, t.owner());
   }
 
   Datum value_of(const Term& t) {
@@ -463,7 +483,7 @@ class Maker {
 
 Node* make_result(const Term& result, const Scope& scope, Match& match, std::string& refusal) {
   Maker maker(scope, match, refusal);
-  Node* node = maker.term(result);
+  Node* node = maker.result(result);
   return maker.failed() ? nullptr : node;
 }
 

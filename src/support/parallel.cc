@@ -177,5 +177,9 @@ void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) 
   on_threads([&] { tbb::parallel_for(int64_t{0}, ranges, range, tbb::simple_partitioner()); });
 }
 
+void isolated(void* state, void (*body)(void* state)) {
+  tbb::this_task_arena::isolate([&] { body(state); });
+}
+
 }  // namespace detail
 }  // namespace anfora

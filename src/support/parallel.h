@@ -17,6 +17,7 @@ namespace detail {
 using RangeBody = void (*)(void* state, int64_t begin, int64_t end);
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body);
 void with_threads(int threads, void* state, void (*body)(void* state));
+void isolated(void* state, void (*body)(void* state));
 }  // namespace detail
 
 // Calls body(), in which parallel_for() and oneDNN use `threads` threads, the calling one among them; 0: usable_processors().
@@ -33,6 +34,13 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
   detail::parallel_ranges(count, grain, &body, [](void* state, int64_t begin, int64_t end) {
     (*static_cast<std::remove_reference_t<Body>*>(state))(begin, end);
   });
+}
+
+// Calls body(), for a caller that holds a lock: waiting for other threads of its own loops, it takes up no work but theirs. An exception
+// is rethrown here.
+template <class Body>
+void isolated(Body&& body) {
+  detail::isolated(&body, [](void* state) { (*static_cast<std::remove_reference_t<Body>*>(state))(); });
 }
 
 }  // namespace anfora

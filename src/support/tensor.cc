@@ -9,6 +9,7 @@
 
 #include "anfora/error.h"
 #include "support/aligned_bytes.h"
+#include "support/deferred_elements.h"
 #include "support/element_types.h"
 
 namespace anfora {
@@ -81,7 +82,9 @@ Tensor Tensor::reshaped(std::span<const int64_t> shape) const {
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("cannot view a tensor of shape {} as {}", to_string(shape_), to_string(shape)));
   }
-  return view(dtype_, shape, data_, owner_);
+  Tensor other = view(dtype_, shape, data_, owner_);
+  other.is_deferred_ = is_deferred_;
+  return other;
 }
 
 Tensor Tensor::clone() const {
@@ -90,17 +93,20 @@ Tensor Tensor::clone() const {
   if (dtype_ == DType::String) {
     std::ranges::copy(data<std::string>(), copy.data<std::string>().begin());
   } else if (size_ > 0) {
-    std::memcpy(copy.data_, data_, bytes());
+    std::memcpy(copy.data_, raw(), bytes());
   }
   return copy;
 }
 
 bool Tensor::identical(const Tensor& a, const Tensor& b) {
   if (a.dtype_ != b.dtype_ || a.shape_ != b.shape_) return false;
-  if (a.data_ == b.data_ || a.size_ == 0) return true;
+  const bool is_deferred = a.is_deferred_ || b.is_deferred_;
+  if (a.size_ == 0 || (is_deferred ? a.owner_ == b.owner_ : a.data_ == b.data_)) return true;
   if (a.dtype_ == DType::String) return std::ranges::equal(a.data<std::string>(), b.data<std::string>());
-  return std::memcmp(a.data_, b.data_, a.bytes()) == 0;
+  return std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
+
+void* Tensor::deferred_elements() const { return static_cast<DeferredElements*>(owner_.get())->computed(); }
 
 void Tensor::wrong_element_type(DType wanted, size_t bytes) const {
   const std::string as = wanted == DType::Undefined ? fmt::format("elements of {} bytes", bytes) : std::string(name(wanted));

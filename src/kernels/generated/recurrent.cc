@@ -31,6 +31,7 @@
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/tile_entries.h"
 #include "kernels/recurrent_layer.h"
+#include "support/deferred_elements.h"
 #include "support/integers.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
@@ -142,7 +143,7 @@ class RecurrentKernel : public PreparedKernel {
     const PackedConstant* packed = find_packed(data_, kRecurrentPanels);
     if (packed && packed->layout != of_panels()) return false;
     if (!packed) {
-      if (!data_.input(kR).constant.raw()) return false;
+      if (!DeferredElements::identity(data_.input(kR).constant)) return false;
       if (!data_.take_copies({kRecurrentPanels}, of_panels()))
         data_.packed.push_back({kRecurrentPanels, of_panels(), pack_recurrent_weights()});
     }

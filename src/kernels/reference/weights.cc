@@ -1,32 +1,84 @@
 #include "kernels/reference/weights.h"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "kernels/reference/vectorize.h"
+#include "support/deferred_elements.h"
 #include "support/element_types.h"
+#include "support/mapped_file.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
 
 namespace anfora::kernels {
+namespace {
 
-bool is_finite(const Tensor& tensor) {
-  return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() {
-    using Compute = ComputeType<T>;
-    // Without a way out early, it is done in vectors.
-    unsigned others = 0;
-    for (T x : tensor.data<T>()) others |= static_cast<unsigned>(!(std::abs(static_cast<Compute>(x)) <= std::numeric_limits<Compute>::max()));
-    return others == 0;
-  });
+// Elements at a time: the cache of a core holds them.
+constexpr int64_t kScaledAtOnce = 1 << 13;
+
+// Without a way out early, it is done in vectors.
+template <class T>
+bool are_finite(std::span<const T> elements) {
+  using Compute = ComputeType<T>;
+  unsigned others = 0;
+  for (T x : elements) others |= static_cast<unsigned>(!(std::abs(static_cast<Compute>(x)) <= std::numeric_limits<Compute>::max()));
+  return others == 0;
 }
 
-void scale_rows(const Tensor& rows, std::span<const double> factors, Tensor& result) {
-  const int64_t count = rows.dim(0), size = count == 0 ? 0 : rows.size() / count;
-  const float* from = rows.data<float>().data();
-  float* to = result.data<float>().data();
-  for (int64_t row = 0; row < count; ++row, from += size, to += size) {
-    const double factor = factors[static_cast<size_t>(row)];
-    ANFORA_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < size; ++i) to[i] = static_cast<float>(static_cast<double>(from[i]) * factor);
+class ScaledRows {
+ public:
+  ScaledRows(Tensor rows, Tensor factors)
+      : rows_(std::move(rows)), factors_(std::move(factors)), width_(rows_.size() / rows_.dim(0)), block_(grain_of(kScaledAtOnce, width_)) {}
+
+  void compute(int64_t first, int64_t count, float* place) const {
+    for_each_block(first, count, [&](int64_t row, int64_t n) { scale(row, n, place + (row - first) * width_); });
   }
+  bool are_all_finite() const {
+    std::atomic<bool> result = true;
+    for_each_block(0, rows_.dim(0), [&](int64_t row, int64_t n) {
+      Scratch<float> place(static_cast<size_t>(n * width_));
+      scale(row, n, place.data());
+      if (!are_finite(std::span<const float>(place.data(), place.size()))) result = false;
+    });
+    return result;
+  }
+
+ private:
+  template <class Body>
+  void for_each_block(int64_t first, int64_t count, Body body) const {
+    parallel_for(count, block_, [&](int64_t begin, int64_t end) {
+      for (int64_t row = first + begin; row < first + end; row += block_) body(row, std::min(block_, first + end - row));
+    });
+    const auto* read = static_cast<const float*>(rows_.raw()) + first * width_;
+    drop_mapped_pages(read, static_cast<size_t>(count * width_) * sizeof(float));
+  }
+  void scale(int64_t first, int64_t count, float* to) const {
+    const float* from = rows_.data<float>().data() + first * width_;
+    for (int64_t row = first; row < first + count; ++row, from += width_, to += width_) {
+      const double factor = factors_.data<double>()[static_cast<size_t>(row)];
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t i = 0; i < width_; ++i) to[i] = static_cast<float>(static_cast<double>(from[i]) * factor);
+    }
+  }
+
+  Tensor rows_, factors_;
+  int64_t width_, block_;
+};
+
+}  // namespace
+
+bool is_finite(const Tensor& tensor) {
+  return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() { return are_finite(tensor.data<T>()); });
+}
+
+std::optional<Tensor> scaled_rows(const Tensor& rows, const Tensor& factors) {
+  ScaledRows scaled(rows, factors);
+  if (!scaled.are_all_finite()) return std::nullopt;
+  return DeferredElements::tensor(DType::F32, rows.shape(), [scaled = std::move(scaled)](int64_t first, int64_t count, std::byte* place) {
+    scaled.compute(first, count, reinterpret_cast<float*>(place));
+  });
 }
 
 }  // namespace anfora::kernels

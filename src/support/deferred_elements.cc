@@ -1,0 +1,126 @@
+#include "support/deferred_elements.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <utility>
+
+#include "anfora/error.h"
+#include "support/aligned_bytes.h"
+#include "support/parallel.h"
+#include "support/scratch.h"
+
+namespace anfora {
+namespace {
+
+// One block, the last that was released; for elements that fill half of it at least, as they might stay.
+class Released {
+ public:
+  std::shared_ptr<void> take(size_t bytes) {
+    AlignedBytes block;
+    size_t size = 0;
+    {
+      std::lock_guard lock(mutex_);
+      block = std::move(block_);
+      size = std::exchange(size_, 0);
+    }
+    if (bytes <= size && size / 2 <= bytes) {
+      bytes = size;
+    } else {
+      block = nullptr;
+      block = allocate_bytes(bytes);
+    }
+    if (!block) throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a tensor", bytes));
+    return std::shared_ptr<void>(block.release(), [this, bytes](void* memory) { give_back(AlignedBytes(static_cast<std::byte*>(memory)), bytes); });
+  }
+  void begin_reuse() {
+    std::lock_guard lock(mutex_);
+    ++scopes_;
+  }
+  void end_reuse() {
+    std::lock_guard lock(mutex_);
+    if (--scopes_ > 0) return;
+    block_ = nullptr;
+    size_ = 0;
+  }
+
+ private:
+  void give_back(AlignedBytes block, size_t bytes) {
+    std::lock_guard lock(mutex_);
+    if (scopes_ == 0) return;
+    block_ = std::move(block);
+    size_ = bytes;
+  }
+
+  std::mutex mutex_;
+  int scopes_ = 0;
+  AlignedBytes block_;
+  size_t size_ = 0;
+};
+
+Released& released() {
+  static Released* all = new Released;  // tensors may live as long as the program
+  return *all;
+}
+
+}  // namespace
+
+DeferredElements::Reuse::Reuse() { released().begin_reuse(); }
+DeferredElements::Reuse::~Reuse() { released().end_reuse(); }
+
+DeferredElements::DeferredElements(Tensor elements, ComputeRows compute) : compute_(std::move(compute)), elements_(std::move(elements)) {}
+
+Tensor DeferredElements::tensor(DType dtype, std::span<const int64_t> shape, ComputeRows compute) {
+  Tensor tensor = Tensor::view(dtype, shape, nullptr, nullptr);
+  tensor.owner_ = std::shared_ptr<DeferredElements>(new DeferredElements(tensor, std::move(compute)));
+  tensor.is_deferred_ = true;
+  return tensor;
+}
+
+bool DeferredElements::are_missing(const Tensor& tensor) {
+  if (!tensor.is_deferred_) return false;
+  auto& deferred = *static_cast<DeferredElements*>(tensor.owner_.get());
+  std::lock_guard lock(deferred.mutex_);
+  return deferred.compute_ != nullptr;
+}
+
+void DeferredElements::copy_bytes(const Tensor& tensor, size_t begin, size_t count, std::byte* place) {
+  if (are_missing(tensor)) return static_cast<DeferredElements*>(tensor.owner_.get())->copy(begin, count, place);
+  std::memcpy(place, static_cast<const std::byte*>(tensor.raw()) + begin, count);
+}
+
+void DeferredElements::settle(Tensor& tensor) {
+  if (!tensor.is_deferred_) return;
+  tensor.data_ = tensor.raw();
+  tensor.is_deferred_ = false;
+}
+
+void* DeferredElements::computed() {
+  // While it holds the lock this thread takes up no other work, which might ask for the same elements.
+  isolated([&] {
+    std::lock_guard lock(mutex_);
+    if (!compute_) return;
+    std::shared_ptr<void> memory = released().take(elements_.bytes());
+    Tensor elements = Tensor::view(elements_.dtype(), elements_.shape(), memory.get(), memory);
+    compute_(0, elements.dim(0), static_cast<std::byte*>(elements.raw()));
+    elements_ = std::move(elements);
+    compute_ = nullptr;
+  });
+  return elements_.raw();
+}
+
+void DeferredElements::copy(size_t begin, size_t count, std::byte* place) {
+  if (count == 0) return;
+  isolated([&] {
+    std::lock_guard lock(mutex_);
+    if (!compute_) return void(std::memcpy(place, static_cast<const std::byte*>(elements_.raw()) + begin, count));
+    const size_t row = elements_.bytes() / static_cast<size_t>(elements_.dim(0));
+    const size_t first = begin / row, end = (begin + count + row - 1) / row;
+    if (begin % row == 0 && count % row == 0) return compute_(static_cast<int64_t>(first), static_cast<int64_t>(end - first), place);
+    Scratch<std::byte> rows((end - first) * row);
+    compute_(static_cast<int64_t>(first), static_cast<int64_t>(end - first), rows.data());
+    std::memcpy(place, rows.data() + (begin - first * row), count);
+  });
+}
+
+}  // namespace anfora
