@@ -19,6 +19,7 @@
 #include "kernels/generated/depthwise.h"
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/group.h"
+#include "kernels/generated/grouped_convolution.h"
 #include "kernels/generated/product.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/recurrent.h"
@@ -146,6 +147,11 @@ const kernels::PreparedRegistry& generating_kernels() {
       if ((!is_named && !kernels::generated::prefers_generated_depthwise(data)) || !can_compile()) return nullptr;
       return kernels::generated::prepare_depthwise(data, depthwise_code);
     });
+    all.add(kernels::generated::kConvolution, kernels::generated::kGrouped, [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
+      const bool is_named = !data.implementation.empty();
+      if ((!is_named && !kernels::generated::prefers_grouped_convolution(data)) || !can_compile()) return nullptr;
+      return kernels::generated::prepare_grouped_convolution(data, product_code);
+    });
     all.add(kernels::generated::kIntegerConvolution, "generated:depthwise", [](kernels::KernelData& data) -> std::unique_ptr<kernels::PreparedKernel> {
       return can_compile() ? kernels::generated::prepare_integer_depthwise(data, depthwise_code) : nullptr;
     });
@@ -183,7 +189,7 @@ bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<co
   if (weights.size() < 3) return false;
   const int64_t groups = attributes.get_int("group", 1);
   const bool is_depthwise = weights.size() == 4 && weights[1] == 1 && groups == weights[0];
-  return is_depthwise || has_narrow_groups(weights, attributes) || (groups == 1 && !has_winograd_window(attributes, Shape(weights.begin(), weights.end())));
+  return is_depthwise || has_narrow_groups(weights, attributes) || has_groups_of_vectors(weights, attributes) || (groups == 1 && !has_winograd_window(attributes, Shape(weights.begin(), weights.end())));
 }
 
 }  // namespace anfora::codegen

@@ -18,6 +18,7 @@ class ProductBuilder {
  public:
   ProductBuilder(const ProductCode& code, int rows, std::string name)
       : code_(code), isa_(describe(code.isa)), rows_(rows), b_(std::move(name)) {
+    isa_.lanes = code.lanes();
     static const Parameter kParameters[kProductArguments] = {{"a", Element::Pointer},
                                                                  {"b", Element::Pointer},
                                                                  {"y", Element::Pointer},
@@ -190,7 +191,7 @@ class ProductBuilder {
   // The steps from number `begin` on; kNone: from the first.
   std::vector<Value> sums_of_steps(Value a, std::span<const Value> first, Value begin, Value steps, std::span<const Type> tiles, std::span<const Value> initial) {
     const int64_t width = code_.panel_columns();
-    const Value a_stride = code_.takes_sizes() ? parameters_[kAStride] : b_.integer(code_.a_stride);
+    const Value a_stride = code_.takes_sizes() && !code_.has_fixed_stride ? parameters_[kAStride] : b_.integer(code_.a_stride);
     return b_.loop(0, steps, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {
       const Value k = begin == kNone ? i : b_.add(begin, i);
       const Value column = b_.load({element(), rows_}, b_.offset(a, k), a_stride);
@@ -313,7 +314,7 @@ class ProductBuilder {
   }
 
   const ProductCode& code_;
-  const IsaDescription& isa_;
+  IsaDescription isa_;
   int rows_;
   Builder b_;
   std::vector<Value> parameters_;

@@ -69,8 +69,9 @@ class Verifier {
     const Node& node = function_.node(value);
     for (Value operand : node.operands) check_defined(value, operand);
     const Type& type = node.type;
-    if (type.rows < 1 || type.vectors < 1 || (type.lanes != 1 && type.lanes != isa_.lanes))
-      fail(value, "is {}, where a vector has {} lanes", to_string(type), isa_.lanes);
+    const bool is_vector = type.lanes == isa_.lanes || 2 * type.lanes == isa_.lanes;
+    if (type.rows < 1 || type.vectors < 1 || (type.lanes != 1 && !is_vector))
+      fail(value, "is {}, where a vector has {} lanes, or half as many", to_string(type), isa_.lanes);
     switch (node.op) {
       case Op::Parameter:
         if (node.number < 0 || node.number >= std::ssize(function_.parameters))

@@ -8,6 +8,7 @@
 #include "both_ways.h"
 #include "codegen/depthwise.h"
 #include "kernels/generated/depthwise.h"
+#include "kernels/generated/grouped_convolution.h"
 #include "kernels/generated/product_layout.h"
 #include "prepared.h"
 
@@ -186,26 +187,27 @@ struct Groups {
   AttributeSet attributes;
 };
 
-class GeneratedGroups : public testing::TestWithParam<Groups> {};
-
-TEST_P(GeneratedGroups, AgreeWithTheReference) {
-  const Groups& g = GetParam();
+void expect_agreement(const Groups& g, std::string_view implementation) {
   const int64_t channels = g.count * g.results;
   const Tensor x = random_tensor({g.image[0], g.image[1], g.image[2], g.count * g.inputs}, 1), b = random_tensor({channels}, 3), none;
   const Tensor w = random_tensor({channels, g.inputs, g.kernel[0], g.kernel[1]}, 2);
   const AttributeSet attributes = g.attributes.with("group", g.count).with("channels_last", int64_t{1}).with("activation", std::string("Relu"));
   const Tensor expected = run_kernel(std::string(kConvolution), attributes, {x, w, b})[0];
   const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 4);
-  const Prepared prepared(kConvolution, attributes, {x, w, b}, kGenerated);
+  const Prepared prepared(kConvolution, attributes, {x, w, b}, implementation);
   ASSERT_TRUE(prepared.kernel);
   const Tensor result = prepared.run(*prepared.kernel);
   expect_close(result, expected, 1e-5f);
   expect_the_same_again(prepared, result);
 
-  const Prepared residual(kConvolution, attributes, {x, w, none, z}, kGenerated);
+  const Prepared residual(kConvolution, attributes, {x, w, none, z}, implementation);
   ASSERT_TRUE(residual.kernel);
   expect_close(residual.run(*residual.kernel), run_kernel(std::string(kConvolution), attributes, {x, w, none, z})[0], 1e-5f);
 }
+
+class GeneratedGroups : public testing::TestWithParam<Groups> {};
+
+TEST_P(GeneratedGroups, AgreeWithTheReference) { expect_agreement(GetParam(), kGenerated); }
 
 INSTANTIATE_TEST_SUITE_P(
     All, GeneratedGroups,
@@ -217,6 +219,50 @@ INSTANTIATE_TEST_SUITE_P(
                     Groups{5, 7, 16, {1, 6, 7}, {2, 3}, {{"strides", Dims{1, 3}}}},
                     Groups{3, 2, 70, {1, 12, 5}, {3, 3}, {{"pads", Dims{-1, 1, 0, 1}}}}),       // cropped
     [](const auto& info) { return fmt::format("{}", info.index); });
+
+class GroupedConvolution : public testing::TestWithParam<Groups> {};
+
+TEST_P(GroupedConvolution, AgreesWithTheReference) { expect_agreement(GetParam(), kGrouped); }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GroupedConvolution,
+    testing::Values(Groups{32, 8, 8, {2, 14, 14}, {3, 3}, {{"pads", Dims{1, 1, 1, 1}}}},
+                    Groups{3, 24, 24, {1, 80, 57}, {3, 3}, {{"pads", Dims{1, 1, 1, 1}}, {"strides", Dims{2, 2}}}},  // several strips
+                    Groups{9, 16, 16, {1, 7, 7}, {3, 3}, {{"pads", Dims{1, 1, 1, 1}}}},
+                    Groups{2, 16, 32, {1, 9, 30}, {5, 1}, {{"pads", Dims{4, 0, 4, 0}}, {"dilations", Dims{2, 1}}}},
+                    Groups{4, 12, 40, {1, 6, 7}, {1, 1}, {}},
+                    Groups{5, 7, 48, {1, 6, 7}, {2, 3}, {{"strides", Dims{3, 1}}}},
+                    Groups{2, 3, 96, {1, 12, 5}, {3, 3}, {{"pads", Dims{-1, 1, 0, 1}}}},                          // cropped
+                    Groups{2, 100, 8, {1, 2, 1}, {5, 5}, {{"pads", Dims{4, 3, 5, 4}}}}),                          // windows without the image
+    [](const auto& info) { return fmt::format("{}", info.index); });
+
+// Where a library is slower: groups of about two vectors with AVX-512, of one by AVX2.
+TEST(GroupedConvolution, IsPreferredForSomeSizes) {
+  const auto is_preferred = [](int64_t results, int64_t kernel = 3) {
+    return has_groups_of_vectors(Dims{2 * results, results, kernel, kernel}, AttributeSet{{"group", int64_t{2}}});
+  };
+  const Isa isa = best_isa();
+  EXPECT_EQ(is_preferred(24), isa == Isa::Avx512);
+  EXPECT_EQ(is_preferred(8), isa == Isa::Avx2);
+  EXPECT_FALSE(is_preferred(64));
+  EXPECT_FALSE(is_preferred(28));
+  EXPECT_FALSE(is_preferred(24, 1));
+}
+
+TEST(GroupedConvolution, LeavesTheRestToOthers) {
+  const Tensor x = random_tensor({1, 6, 6, 16}, 1), w = random_tensor({16, 8, 3, 3}, 2);
+  const AttributeSet attributes = window(2, {1, 1}, {1, 1, 1, 1}).with("channels_last", int64_t{1});
+  auto is_grouped = [&](const AttributeSet& of, const Tensor& filters) { return Prepared(kConvolution, of, {x, filters}, kGrouped).kernel != nullptr; };
+  EXPECT_TRUE(is_grouped(attributes, w));
+  EXPECT_FALSE(is_grouped(attributes.with("channels_last", int64_t{0}), w));
+  EXPECT_FALSE(is_grouped(attributes.with("group", int64_t{1}), random_tensor({16, 16, 3, 3}, 2)));
+  EXPECT_FALSE(is_grouped(attributes.with("dilations", Dims{1, 2}), w));
+  EXPECT_FALSE(is_grouped(attributes.with("activation", std::string("Mish")), w));
+  EXPECT_FALSE(is_grouped(attributes, random_tensor({12, 8, 3, 3}, 2))) << "six channels fill no vector";
+  Tensor infinite = w.clone();
+  infinite.data<float>()[7] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(is_grouped(attributes, infinite));
+}
 
 TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
   const Tensor x = random_tensor({1, 6, 6, 8}, 1), w = random_tensor({16, 1, 3, 3}, 2), e = random_tensor({16, 8, 1, 1}, 3), none;

@@ -19,9 +19,11 @@
 #include <cstring>
 
 #include "kernels/generated/product_layout.h"
+#include "kernels/generated/strip.h"
 #include "kernels/reference/weights.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
+#include "support/deferred_elements.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -85,11 +87,9 @@ struct DepthwiseLayout {
   // Rows of the result that a strip gives, so that it stays in the cache, and the rows that it has.
   int64_t strip_results() const {
     const int64_t share = is_depthwise() ? 4 : 2;
-    const int64_t row_bytes = group_inputs * pitch() * strip_channels() * int64_t{sizeof(float)};
-    const int64_t fit = second_level_cache() / share / row_bytes - rows().reach();
-    return std::clamp<int64_t>(fit / rows().stride, 1, rows().output);
+    return Strip::results_of(rows(), second_level_cache() / share, group_inputs * pitch() * strip_channels());
   }
-  int64_t strip_rows() const { return std::min((strip_results() - 1) * rows().stride + rows().reach(), rows().input); }
+  int64_t strip_rows() const { return Strip::rows_of(rows(), strip_results()); }
   Shape result_shape() const { return {batch, rows().output, columns().output, channels}; }
   FilterShape filter() const { return {group_inputs, rows().kernel, columns().kernel}; }
   std::vector<int64_t> of_panels(const FilterShape& of) const { return {of.size(), channels, code.panel_channels()}; }
@@ -218,7 +218,7 @@ class DepthwiseKernel : public PreparedKernel {
           row_size_(layout_.group_inputs * line_size_),
           first_channel_(panel * layout_.code.panel_channels()),
           input_(context.input(kInput).data<float>().data() + image * layout_.window.inputs() * layout_.depth),
-          strip_(static_cast<size_t>(layout_.strip_rows() * row_size_)),
+          strip_(layout_.rows(), layout_.strip_results(), row_size_),
           expanded_(layout_.has_long_tiles() ? static_cast<size_t>(layout_.strip_rows() * layout_.columns().input * width_) : 0) {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
@@ -249,23 +249,7 @@ class DepthwiseKernel : public PreparedKernel {
 
     // Rows [begin, end) of the result.
     void run(int64_t begin, int64_t end) {
-      const WindowAxis& rows = layout_.rows();
-      int64_t filled = 0;  // the rows [base, filled) are in the strip
-      for (int64_t first = begin, last; first < end; first = last) {
-        last = std::min(first + layout_.strip_results(), end);
-        const int64_t base = std::clamp<int64_t>(rows.start(first), 0, rows.input);
-        const int64_t above = std::clamp<int64_t>(rows.start(last - 1) + rows.reach(), base, rows.input);
-        if (first != begin && base < filled) {
-          std::memmove(strip_.data(), strip_.data() + (base - base_) * row_size_,
-                       static_cast<size_t>((filled - base) * row_size_) * sizeof(float));
-        } else {
-          filled = base;
-        }
-        base_ = base;
-        if (filled < above) fill(filled, above);
-        filled = std::max(filled, above);
-        for (int64_t row = first; row < last; ++row) convolve(row);
-      }
+      strip_.walk(begin, end, [&](int64_t from, int64_t to) { fill(from, to); }, [&](int64_t row) { convolve(row); });
     }
 
    private:
@@ -284,7 +268,7 @@ class DepthwiseKernel : public PreparedKernel {
       }
     }
 
-    float* pixels_of(int64_t row) { return strip_.data() + (row - base_) * row_size_ + layout_.padding() * width_; }
+    float* pixels_of(int64_t row) { return strip_.row(row) + layout_.padding() * width_; }
 
     // Rows [begin, end) of the input.
     void fill(int64_t begin, int64_t end) {
@@ -348,8 +332,8 @@ class DepthwiseKernel : public PreparedKernel {
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
       arguments[kTapRows] = count * layout_.group_inputs;
       arguments[kFilters] = address_of(filters_ + taps.first * layout_.group_inputs * columns.kernel * layout_.code.panel_channels());
-      const int64_t top = count == 0 ? 0 : rows.start(row) + taps.first * rows.dilation - base_;
-      const float* image = strip_.data() + top * row_size_ + (columns.start(0) + layout_.padding()) * width_;
+      const float* top = count == 0 ? strip_.begin() : strip_.row(rows.start(row) + taps.first * rows.dilation);
+      const float* image = top + (columns.start(0) + layout_.padding()) * width_;
       const int64_t tile = layout_.result_tile(), rest = columns.output % tile;
       auto run_tiles = [&](int64_t pixel, int64_t number) {
         const int64_t place = (row * columns.output + pixel) * layout_.channels;
@@ -368,8 +352,8 @@ class DepthwiseKernel : public PreparedKernel {
     int64_t panels_, width_, line_size_, row_size_, first_channel_;  // width_: of a pixel; elements of a line, and of the lines of a row
     const float* input_;
     const float* filters_ = nullptr;
-    Scratch<float> strip_, expanded_;  // expanded_: rows without padding, before they come into the strip
-    int64_t base_ = 0;  // the image's row that is the first of the strip
+    Strip strip_;
+    Scratch<float> expanded_;  // rows without padding, before they come into the strip
     std::array<int64_t, kDepthwiseArguments> depthwise_{};
     std::array<int64_t, kProductArguments> expansion_{};
   };
@@ -437,7 +421,7 @@ bool has_narrow_groups(std::span<const int64_t> weights, const AttributeSet& att
 }
 
 bool prefers_generated_depthwise(const KernelData& data) {
-  if (!data.input(kFilterWeights).constant.raw()) return false;
+  if (!DeferredElements::identity(data.input(kFilterWeights).constant)) return false;
   const std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, best_isa());
   if (!layout) return false;
   if (layout->is_depthwise()) return describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);

@@ -98,6 +98,8 @@ struct ProductCode {
   int64_t scale_block = 0;     // of few bits: steps over k that share a scale
   bool has_zeros = false;      // of few bits: with zero points of 8 bits; else all are 0
   bool has_open_sizes = false;  // of floats: depth and strides are arguments, as of integers
+  bool has_fixed_stride = false;  // with open sizes: all but a_stride, so that addresses of rows need no arithmetic
+  bool has_half_vectors = false;  // of half as many lanes as registers have
   bool has_windows = false;     // of floats: the sum goes over some lines, each of so many steps, which lie apart in A
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
@@ -128,7 +130,8 @@ struct ProductCode {
   bool operator==(const ProductCode&) const = default;
   // What dequantizes in its loop has all rows in one tile, and takes all steps at once.
   bool has_blocks() const { return block < depth && !has_few_bits(); }
-  int panel_columns() const { return tile.vectors * describe(isa).lanes; }
+  int lanes() const { return describe(isa).lanes / (has_half_vectors ? 2 : 1); }
+  int panel_columns() const { return tile.vectors * lanes(); }
   // Panels that an entry for so few rows works on side by side, as sums of one would wait for each other.
   int panels_at_once(int rows) const {
     if (forms_weights) return 1;

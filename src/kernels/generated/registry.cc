@@ -3,6 +3,7 @@
 #include "kernels/generated/attention.h"
 #include "kernels/generated/depthwise.h"
 #include "kernels/generated/group.h"
+#include "kernels/generated/grouped_convolution.h"
 #include "kernels/generated/product.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/recurrent.h"
@@ -19,6 +20,7 @@ const PreparedRegistry& generated_kernels() {
       all.add(name, "generated:product", [](KernelData& data) { return prepare_product(data, nullptr); });
     for (std::string_view name : {kExpansionDepthwise, kConvolution})
       all.add(name, "generated:depthwise", [](KernelData& data) { return prepare_depthwise(data, nullptr); });
+    all.add(kConvolution, kGrouped, [](KernelData& data) { return prepare_grouped_convolution(data, nullptr); });
     all.add(kIntegerConvolution, "generated:depthwise", [](KernelData& data) { return prepare_integer_depthwise(data, nullptr); });
     for (std::string_view name : kTiledProducts) {
       for (const std::string& tile : names_of_product_tiles())
