@@ -16,7 +16,6 @@
 #include "kernels/generated/depthwise.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
@@ -25,7 +24,6 @@
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
 #include "support/mapped_file.h"
-#include "support/parallel.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::generated {
@@ -187,21 +185,10 @@ class DepthwiseKernel : public PreparedKernel {
 
   void run(KernelContext& context, State*) const override {
     const Tensor& result = context.allocate_output(0, DType::F32, layout_.result_shape());
-    const int64_t results = layout_.rows().output, images = layout_.batch * layout_.blocks();
-    // Where there are few blocks of panels, threads share the rows of one; each begins with a strip of its own.
-    constexpr int64_t kTasksPerThread = 2, kFewestRows = 8;
-    const int64_t wanted = thread_count() == 1 ? 1 : ceil_div(kTasksPerThread * thread_count(), images);
-    const int64_t segments = std::clamp<int64_t>(results / kFewestRows, 1, wanted);
     const int64_t expansion = layout_.has_expansion() ? layout_.window.inputs() * layout_.depth : 0;
-    const int64_t work = layout_.window.outputs() * layout_.taps() + expansion;
-    constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
-    const int64_t cost = work / segments * layout_.strip_channels();
-    parallel_for(images * segments, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t segment = i % segments, block = i / segments % layout_.blocks(), image = i / segments / layout_.blocks();
-        BlockRun(*this, context, result, image, block * layout_.panels_at_once())
-            .run(results * segment / segments, results * (segment + 1) / segments);
-      }
+    const int64_t work = (layout_.window.outputs() * layout_.taps() + expansion) * layout_.strip_channels();
+    for_each_segment(layout_.batch, layout_.blocks(), layout_.rows().output, work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
+      BlockRun(*this, context, result, image, block * layout_.panels_at_once()).run(begin, end);
     });
   }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "kernels/reference/window.h"
+#include "support/parallel.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::generated {
@@ -57,5 +58,22 @@ class Strip {
   Scratch<float> memory_;
   int64_t base_ = 0;  // the image's row that is the first
 };
+
+// Calls f(image, block, begin, end) for rows [begin, end) of the result, of each block of channels of each image, by the threads. Where there are few
+// blocks, threads share the rows of one; each begins with a strip of its own. `work`: multiply-adds of a block.
+template <class F>
+void for_each_segment(int64_t batch, int64_t blocks, int64_t results, int64_t work, const F& f) {
+  constexpr int64_t kTasksPerThread = 2, kFewestRows = 8;
+  constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
+  const int64_t images = batch * blocks;
+  const int64_t wanted = thread_count() == 1 ? 1 : ceil_div(kTasksPerThread * thread_count(), images);
+  const int64_t segments = std::clamp<int64_t>(results / kFewestRows, 1, wanted);
+  parallel_for(images * segments, grain_of(kWork, work / segments), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t segment = i % segments, block = i / segments;
+      f(block / blocks, block % blocks, results * segment / segments, results * (segment + 1) / segments);
+    }
+  });
+}
 
 }  // namespace anfora::kernels::generated
