@@ -175,7 +175,7 @@ class Maker {
   Node* folded(const Term& t) {
     const auto dtype = as_integer(evaluate(t.value, scope_));
     if (!dtype) return refuse("the element type of a constant is not known");
-    if (!is_of_constants(t.operands[0])) return refuse(kNotConstant);
+    if (!is_of_constants(t.operands[0])) return refuse(kNotConstant);  // of what the result names, which was not there before
     try {
       std::optional<Tensor> by_blocks = value_by_blocks(t.operands[0], static_cast<DType>(*dtype));
       const Datum value = by_blocks ? *std::move(by_blocks) : value_of(t.operands[0]);

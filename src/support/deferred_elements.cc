@@ -1,12 +1,8 @@
 #include "support/deferred_elements.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <utility>
 
-#include "anfora/error.h"
-#include "support/aligned_bytes.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
@@ -17,21 +13,16 @@ namespace {
 class Released {
  public:
   std::shared_ptr<void> take(size_t bytes) {
-    AlignedBytes block;
-    size_t size = 0;
+    Tensor block;
     {
       std::lock_guard lock(mutex_);
-      block = std::move(block_);
-      size = std::exchange(size_, 0);
+      block = std::exchange(block_, Tensor());
     }
-    if (bytes <= size && size / 2 <= bytes) {
-      bytes = size;
-    } else {
-      block = nullptr;
-      block = allocate_bytes(bytes);
+    if (block.bytes() < bytes || block.bytes() / 2 > bytes) {
+      block = Tensor();  // before there is another
+      block = Tensor::allocate(DType::U8, Shape{static_cast<int64_t>(bytes)});
     }
-    if (!block) throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a tensor", bytes));
-    return std::shared_ptr<void>(block.release(), [this, bytes](void* memory) { give_back(AlignedBytes(static_cast<std::byte*>(memory)), bytes); });
+    return std::shared_ptr<void>(block.raw(), [this, block](void*) { give_back(block); });
   }
   void begin_reuse() {
     std::lock_guard lock(mutex_);
@@ -39,23 +30,18 @@ class Released {
   }
   void end_reuse() {
     std::lock_guard lock(mutex_);
-    if (--scopes_ > 0) return;
-    block_ = nullptr;
-    size_ = 0;
+    if (--scopes_ == 0) block_ = Tensor();
   }
 
  private:
-  void give_back(AlignedBytes block, size_t bytes) {
+  void give_back(const Tensor& block) {
     std::lock_guard lock(mutex_);
-    if (scopes_ == 0) return;
-    block_ = std::move(block);
-    size_ = bytes;
+    if (scopes_ > 0) block_ = block;
   }
 
   std::mutex mutex_;
   int scopes_ = 0;
-  AlignedBytes block_;
-  size_t size_ = 0;
+  Tensor block_;  // of bytes
 };
 
 Released& released() {

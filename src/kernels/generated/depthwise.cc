@@ -240,19 +240,10 @@ class DepthwiseKernel : public PreparedKernel {
     }
 
    private:
-    static int64_t address_in(KernelContext& context, size_t i, int64_t from) {
-      const Tensor* tensor = context.optional_input(i);
-      return tensor ? address_of(tensor->data<float>().data() + from) : 0;
-    }
-
     // What is read but never written: padding, and channels of the last panel that there are not.
     void clear_padding(bool has_edge) {
       const int64_t begin = layout_.padding() * width_, end = begin + layout_.columns().input * width_;
-      for (float* line = strip_.begin(); line != strip_.end(); line += line_size_) {
-        std::fill(line, line + begin, 0.0f);
-        if (has_edge) std::fill(line + begin, line + end, 0.0f);
-        std::fill(line + end, line + line_size_, 0.0f);
-      }
+      strip_.clear_around(line_size_, begin, has_edge ? begin : end);
     }
 
     float* pixels_of(int64_t row) { return strip_.row(row) + layout_.padding() * width_; }

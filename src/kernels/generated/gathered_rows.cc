@@ -54,10 +54,6 @@ StridedProduct GatheredRows::product(const InputShapes& shapes) const {
 }
 
 void GatheredRows::gather(EntryPoint code, Isa isa, KernelContext& context, int64_t first, int64_t count, float* to, int64_t stride) const {
-  const auto elements = [&](size_t i, int64_t from) -> int64_t {
-    const Tensor* tensor = context.optional_input(i);
-    return tensor ? address_of(tensor->data<float>().data() + from) : 0;
-  };
   std::array<int64_t, kGatherArguments> arguments{};
   arguments[kToStride] = stride;
   for (const int64_t end = first + count; first < end;) {  // what lies in one image at a time
@@ -66,14 +62,14 @@ void GatheredRows::gather(EntryPoint code, Isa isa, KernelContext& context, int6
     int64_t channel = 0;
     for (size_t i = 0; i < context.num_inputs(); i = std::max<size_t>(i + 1, kMoreRows)) {
       const int64_t channels = context.input(i).shape().back();
-      arguments[kFrom] = elements(i, first * channels);
+      arguments[kFrom] = address_in(context, i, first * channels);
       arguments[kFromStride] = channels;
       arguments[kTo] = address_of(to + channel);
       arguments[kGatheredChannels] = channels;
       arguments[kGatheredPanels] = channels / gathered_columns(isa);
       arguments[kCutPanels] = channels % gathered_columns(isa) != 0;
-      arguments[kChannelScale] = elements(kRowScale, image * depth_ + channel);
-      arguments[kChannelShift] = elements(kRowShift, channel);
+      arguments[kChannelScale] = address_in(context, kRowScale, image * depth_ + channel);
+      arguments[kChannelShift] = address_in(context, kRowShift, channel);
       code(arguments.data());
       channel += channels;
     }

@@ -145,7 +145,8 @@ class GroupedConvolution : public PreparedKernel {
           pixels_(image * layout_.window.outputs()),
           input_(context.input(kImage).data<float>().data() + image * layout_.window.inputs() * layout_.depth() + group * layout_.inputs),
           strip_(layout_.rows(), layout_.strip_results(), layout_.row_size()) {
-      clear_padding();
+      const int64_t begin = layout_.padding() * layout_.inputs;
+      strip_.clear_around(layout_.line_size(), begin, begin + layout_.columns().input * layout_.inputs);  // read, but never written
       const int64_t first_channel = group * layout_.results;
       weights_ = kernel.panels_.data<float>().data() + group * layout_.group_weights();
       arguments_[kY] = address_of(result.data<float>().data() + first_channel);
@@ -166,45 +167,26 @@ class GroupedConvolution : public PreparedKernel {
     }
 
    private:
-    static int64_t address_in(KernelContext& context, size_t i, int64_t from) {
-      const Tensor* tensor = context.optional_input(i);
-      return tensor ? address_of(tensor->data<float>().data() + from) : 0;
-    }
     static int64_t bytes(int64_t elements) { return elements * int64_t{sizeof(float)}; }
-
-    // What is read but never written.
-    void clear_padding() {
-      const int64_t begin = layout_.padding() * layout_.inputs, end = begin + layout_.columns().input * layout_.inputs;
-      for (float* line = strip_.begin(); line != strip_.end(); line += layout_.line_size()) {
-        std::fill(line, line + begin, 0.0f);
-        std::fill(line + end, line + layout_.line_size(), 0.0f);
-      }
-    }
 
     // Rows [begin, end) of the image.
     void fill(int64_t begin, int64_t end) {
-      const int64_t inputs = layout_.inputs;
-      const int64_t piece = inputs % 8 == 0 ? 8 : inputs % 4 == 0 ? 4 : 1;
-      for (int64_t row = begin; row < end; ++row) {
-        const float* from = input_ + row * layout_.columns().input * layout_.depth();
-        float* to = strip_.row(row) + layout_.padding() * inputs;
-        if (piece == 8) {
-          split_pixels<8>(from, to);
-        } else if (piece == 4) {
-          split_pixels<4>(from, to);
-        } else {
-          split_pixels<1>(from, to);
-        }
-      }
+      if (layout_.inputs % 8 == 0) return split_rows<8>(begin, end);
+      if (layout_.inputs % 4 == 0) return split_rows<4>(begin, end);
+      split_rows<1>(begin, end);
     }
-    // Pixels of the image, as lines of the groups.
+    // As lines of the groups.
     template <int64_t kPiece>
-    void split_pixels(const float* from, float* to) const {
-      const int64_t inputs = layout_.inputs;
-      for (int64_t pixel = 0; pixel < layout_.columns().input; ++pixel, from += layout_.depth(), to += inputs) {
-        const float* piece = from;
-        for (int64_t group = 0; group < groups_; ++group) {
-          for (int64_t c = 0; c < inputs; c += kPiece, piece += kPiece) std::copy_n(piece, kPiece, to + group * layout_.line_size() + c);
+    void split_rows(int64_t begin, int64_t end) {
+      const int64_t inputs = layout_.inputs, pixels = layout_.columns().input;
+      const float* from = input_ + begin * pixels * layout_.depth();
+      for (int64_t row = begin; row < end; ++row) {
+        float* to = strip_.row(row) + layout_.padding() * inputs;
+        for (int64_t pixel = 0; pixel < pixels; ++pixel, from += layout_.depth(), to += inputs) {
+          const float* piece = from;
+          for (int64_t group = 0; group < groups_; ++group) {
+            for (int64_t c = 0; c < inputs; c += kPiece, piece += kPiece) std::copy_n(piece, kPiece, to + group * layout_.line_size() + c);
+          }
         }
       }
     }

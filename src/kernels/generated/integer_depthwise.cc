@@ -113,10 +113,6 @@ class IntegerDepthwise : public PreparedKernel {
     const std::span<int32_t> zero_terms = context.workspace_of<int32_t>(static_cast<size_t>(sums_.size()));
     std::ranges::transform(sums_.data<int32_t>(), zero_terms.begin(), [&](int32_t sum) { return zero * sum; });
     const Quantization quantization = quantization_of(context, code_.result);
-    auto address_in = [&](size_t i) {
-      const Tensor* tensor = context.optional_input(i);
-      return tensor ? address_of(tensor->raw()) : 0;
-    };
     const WindowAxis &rows = plan.rows(), &columns = plan.columns();
     std::array<int64_t, kDepthwiseArguments> arguments{};
     arguments[kImageRowStride] = rows.dilation * plan.row_bytes();
@@ -128,11 +124,11 @@ class IntegerDepthwise : public PreparedKernel {
     arguments[kResult] = address_of(result.raw());
     arguments[kResultStride] = arguments[kChannels] = plan.channels;
     arguments[kPanels] = ceil_div(plan.channels, code_.panel_channels());
-    arguments[kBias] = address_in(2);
-    arguments[kResidual] = address_in(kAddedImage);
+    arguments[kBias] = address_in(context, 2);
+    arguments[kResidual] = address_in(context, kAddedImage);
     arguments[kResidualStride] = code_.epilogue.addends[1] == Addend::Tile ? plan.channels : 0;
     arguments[kZeroTerms] = address_of(zero_terms.data());
-    arguments[kDepthwiseScale] = address_in(kScales);
+    arguments[kDepthwiseScale] = address_in(context, kScales);
     arguments[kDepthwiseQuantization] = address_of(&quantization);
 
     const auto* x = static_cast<const std::byte*>(context.input(0).raw());

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "anfora/error.h"
+#include "kernels/kernel.h"
 #include "support/hash.h"
 
 namespace anfora::kernels::generated {
@@ -25,6 +26,11 @@ MappedCode& mapped_code() {
 }
 
 }  // namespace
+
+int64_t address_in(const KernelContext& context, size_t input, int64_t element) {
+  const Tensor* tensor = context.optional_input(input);
+  return tensor ? address_of(tensor->data<float>().data() + element) : 0;
+}
 
 std::shared_ptr<const ExecutableCode> ExecutableCode::map(const MachineCode& code) {
   const bool lacks_dots = code.has_byte_dots && !has_byte_dots(code.isa);

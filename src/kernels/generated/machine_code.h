@@ -12,12 +12,18 @@
 #include "anfora/tensor.h"
 #include "kernels/generated/isa.h"
 
+namespace anfora::kernels {
+class KernelContext;
+}
+
 namespace anfora::kernels::generated {
 
 using EntryPoint = void (*)(const int64_t* arguments);
 
 // An address as an argument.
 inline int64_t address_of(const void* pointer) { return reinterpret_cast<int64_t>(pointer); }
+// That of an element of an input of f32; 0 where the input is absent.
+int64_t address_in(const KernelContext& context, size_t input, int64_t element = 0);
 
 struct MachineCode {
   Isa isa = Isa::Sse2;

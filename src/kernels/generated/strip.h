@@ -28,7 +28,13 @@ class Strip {
   static int64_t rows_of(const WindowAxis& rows, int64_t results) { return std::min((results - 1) * rows.stride + rows.reach(), rows.input); }
 
   float* begin() { return memory_.begin(); }
-  float* end() { return memory_.end(); }
+  // Zeros in each line of so many elements, but for [begin, end).
+  void clear_around(int64_t line_size, int64_t begin, int64_t end) {
+    for (float* line = memory_.begin(); line != memory_.end(); line += line_size) {
+      std::fill(line, line + begin, 0.0f);
+      std::fill(line + end, line + line_size, 0.0f);
+    }
+  }
   // A row of the image that the strip has.
   float* row(int64_t i) { return memory_.data() + (i - base_) * row_size_; }
 
