@@ -112,7 +112,7 @@ size_t run_narrow_factors(PassContext& context) {
 }  // namespace
 
 bool is_read_narrow(const Node& value, std::span<const int64_t> shape, DType narrow, const PassOptions& options) {
-  constexpr int64_t kFewestColumns = 16;  // fewer have no generated code
+  constexpr int64_t kFewestColumns = 16;  // fewer are left to the library, which reads f32
   if (narrow == DType::F32 || !options.reads_weights || shape.size() != 2 || std::min(shape[0], shape[1]) < kFewestColumns) return false;
   auto is_factor = [](const Use& use) { return use.index() == 1 && use.user->op().fusion == FusionKind::Anchor; };
   return options.reads_weights(narrow) && std::ranges::all_of(value.uses(), [&](const Use& use) {

@@ -445,7 +445,14 @@ TEST(GeneratedProduct, ConvolutionsOfWindows) {
         // Rows apart, padding that cuts, windows that see padding alone.
         Case{{1, 12, 11, 6}, {18, 6, 3, 3}, last.with("dilations", Dims{3, 1}).with("pads", ones)},
         Case{{1, 9, 9, 3}, {17, 3, 3, 3}, last.with("pads", Dims{-1, -2, -1, 1})}, Case{{1, 9, 9, 3}, {17, 3, 3, 3}, last.with("pads", Dims{-1, -2, -1, -1})},
-        Case{{1, 2, 1, 20}, {16, 20, 5, 5}, last.with("pads", Dims{4, 3, 5, 4})}}) {
+        Case{{1, 2, 1, 20}, {16, 20, 5, 5}, last.with("pads", Dims{4, 3, 5, 4})},
+        // Windows of one line: of long ones those without padding are read of the image itself.
+        Case{{2, 12, 4}, {17, 4, 5}, last.with("pads", Dims{2, 3})}, Case{{1, 40, 6}, {18, 6, 3}, last.with("dilations", Dims{4}).with("pads", Dims{4, 5})},
+        Case{{1, 2, 20}, {3, 20, 7}, last.with("pads", Dims{6, 6})}, Case{{1, 40000, 16}, {16, 16, 3}, last.with("dilations", Dims{5}).with("pads", Dims{5, 5})},
+        Case{{2, 16000, 24}, {17, 24, 4}, last.with("strides", Dims{3}).with("pads", Dims{2, 7})},
+        Case{{1, 3, 9000, 24}, {8, 24, 1, 5}, last.with("dilations", Dims{1, 2}).with("pads", Dims{0, 4, 0, 3})},
+        Case{{1, 3, 9000, 24}, {16, 24, 1, 5}, last.with("strides", Dims{2, 1}).with("pads", Dims{1, 2, 1, 2})},
+        Case{{2, 4, 9000, 24}, {16, 24, 1, 5}, last.with("strides", Dims{3, 1}).with("pads", Dims{0, 2, -1, 2})}}) {
     SCOPED_TRACE(fmt::format("{} by {}", fmt::join(c.x, "x"), fmt::join(c.w, "x")));
     const Tensor x = random_tensor(c.x, 1), w = random_tensor(c.w, 2), b = random_tensor({c.w[0]}, 3), none;
     const Shape result = run_kernel("LoweredConv", c.attributes, {x, w}, 1)[0].shape();
@@ -474,6 +481,22 @@ TEST(GeneratedProduct, TakesConvolutionsWithCostlyActivations) {
   EXPECT_FALSE(is_generated(swish.with("group", int64_t{2}), random_tensor({48, 16, 1, 1}, 2)));
 }
 
+TEST(GeneratedProduct, TakesConvolutionsOfRowsAndOfSizesThatAreNotKnown) {
+  const AttributeSet last{{"channels_last", int64_t{1}}};
+  auto is_generated = [&](const std::optional<Shape>& x, const Tensor& weights) {
+    kernels::KernelData data{"LoweredConv", last, {}, 1};
+    data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = x, .constant = {}});
+    data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = weights.shape(), .constant = weights});
+    return generating_kernels().prepare(data) != nullptr;
+  };
+  const Tensor of_rows = random_tensor({24, 16, 5}, 1), strided = random_tensor({24, 16, 5, 5}, 2), winograd = random_tensor({24, 16, 3, 3}, 3);
+  EXPECT_EQ(is_generated(Shape{1, 400, 16}, of_rows), describe(best_isa()).has_fma);
+  EXPECT_TRUE(is_generated(std::nullopt, of_rows));
+  EXPECT_TRUE(is_generated(std::nullopt, strided));
+  EXPECT_FALSE(is_generated(Shape{1, 40, 40, 16}, strided));
+  EXPECT_FALSE(is_generated(std::nullopt, winograd));
+}
+
 TEST(Codegen, CostlyActivationsBehindWinogradsTransformAreLeftToGroups) {
   const AttributeSet swish{{"channels_last", int64_t{1}}, {"activation", std::string("Swish")}};
   const bool has_fma = describe(best_isa()).has_fma;
@@ -498,7 +521,8 @@ TEST(GeneratedProduct, LeavesTheRestToOthers) {
   const Tensor a = random_tensor({4, 8}, 1), b = random_tensor({8, 32}, 2), c = random_tensor({32}, 3);
   EXPECT_TRUE(is_generated({}, a, b, c));
   EXPECT_FALSE(is_generated({}, a, b, random_tensor({4, 1}, 3)));
-  EXPECT_FALSE(is_generated({}, a, random_tensor({8, 4}, 2), random_tensor({4}, 3)));
+  EXPECT_TRUE(is_generated({}, a, random_tensor({8, 4}, 2), random_tensor({4}, 3)));
+  EXPECT_FALSE(is_generated({}, random_tensor({40, 8}, 1), random_tensor({8, 4}, 2), random_tensor({4}, 3)));  // most of a panel would be empty
   EXPECT_FALSE(is_generated({{"perm_y", Dims{1, 0}}}, a, b, c));
   EXPECT_FALSE(is_generated({{"activation", std::string("Mish")}}, a, b, c));
   EXPECT_FALSE(is_generated({}, random_tensor({2, 4, 8}, 1), random_tensor({2, 8, 32}, 2), c));

@@ -168,26 +168,35 @@ void ConvolutionRows::gather(const float* x, int64_t first, int64_t count, float
 }
 
 std::optional<ConvolutionRows::Lines> ConvolutionRows::lines() const {
-  if (window_.rank() != 2 || window_.axes.back().dilation != 1) return std::nullopt;
-  const WindowAxis &down = window_.axes[0], &across = window_.axes[1];
+  if (window_.rank() > 2) return std::nullopt;
+  const WindowAxis& across = window_.axes.back();
+  WindowAxis one_line;
+  one_line.kernel = one_line.input = one_line.output = 1;
+  const WindowAxis& down = window_.rank() == 2 ? window_.axes[0] : one_line;
+  const bool are_apart = across.dilation != 1;
+  if (are_apart && down.kernel != 1) return std::nullopt;
   auto sees_padding = [](const WindowAxis& axis) { return axis.start(0) < 0 || axis.start(axis.output - 1) + axis.reach() > axis.input; };
-  Lines lines{.steps = across.kernel * channels_, .pixel = across.stride * channels_, .rows = down.output, .step = down.stride, .reach = down.reach()};
+  Lines lines{.steps = (are_apart ? 1 : across.kernel) * channels_, .pixel = across.stride * channels_, .width = across.reach() * channels_,
+              .rows = down.output, .step = down.stride, .reach = down.reach()};
   lines.is_extended = sees_padding(down) || sees_padding(across);
   lines.pitch = (lines.is_extended ? extent(across) : across.input) * channels_;
   lines.image_lines = lines.is_extended ? extent(down) : down.input;
-  lines.apart = down.dilation * lines.pitch;
+  lines.apart = are_apart ? across.dilation * channels_ : down.dilation * lines.pitch;
+  lines.pitch_of_x = across.input * channels_;
+  lines.image_of_x = down.input * lines.pitch_of_x;
+  lines.start_of_x = down.start(0) * lines.pitch_of_x + across.start(0) * channels_;
+  if (down.reach() == 1 && !sees_padding(down)) {
+    const int64_t most = across.input - across.reach() - across.start(0);  // pixels from the first window to the last one inside
+    lines.first_inside = std::min(ceil_div(std::max<int64_t>(-across.start(0), 0), across.stride), across.output);
+    lines.end_inside = most < 0 ? lines.first_inside : std::clamp(most / across.stride + 1, lines.first_inside, across.output);
+  }
   return lines;
 }
 
-int64_t ConvolutionRows::first_window() const {
-  return (window_.axes[0].start(0) * window_.axes[1].input + window_.axes[1].start(0)) * channels_;
-}
-
 template <class Fill, class Copy>
-void ConvolutionRows::walk_line(int64_t line, const Fill& fill, const Copy& copy) const {
+void ConvolutionRows::walk_line(int64_t line, int64_t first, int64_t end, const Fill& fill, const Copy& copy) const {
   const WindowAxis& last = window_.axes.back();
-  const int64_t before = std::clamp<int64_t>(-last.start(0), 0, pixels_of_line()),
-                end = std::clamp<int64_t>(last.input - last.start(0), before, pixels_of_line());
+  const int64_t begin_inside = std::clamp(-last.start(0), first, end), end_inside = std::clamp(last.input - last.start(0), begin_inside, end);
   int64_t from = 0, size = 1;  // `from`: the line of x
   bool is_inside = true;
   for (size_t axis = window_.rank() - 1; axis-- > 0;) {
@@ -198,15 +207,20 @@ void ConvolutionRows::walk_line(int64_t line, const Fill& fill, const Copy& copy
     line /= extent(of), size *= of.input;
   }
   from += line * size;
-  if (!is_inside) return fill(pixels_of_line() * channels_);
-  fill(before * channels_);
-  copy((from * last.input + last.start(0) + before) * channels_, (end - before) * channels_);
-  fill((pixels_of_line() - end) * channels_);
+  if (!is_inside) return fill((end - first) * channels_);
+  fill((begin_inside - first) * channels_);
+  copy((from * last.input + last.start(0) + begin_inside) * channels_, (end_inside - begin_inside) * channels_);
+  fill((end - end_inside) * channels_);
 }
 
 void ConvolutionRows::extend(const float* x, int64_t first, int64_t count, float* to) const {
-  for (int64_t line = first; line < first + count; ++line)
-    walk_line(line, [&](int64_t elements) { to = std::fill_n(to, elements, 0.0f); }, [&](int64_t from, int64_t elements) { to = std::copy_n(x + from, elements, to); });
+  const int64_t width = pixels_of_line(), end = (first + count) / channels_;
+  for (int64_t pixel = first / channels_; pixel < end;) {
+    const int64_t line = pixel / width, end_of_line = std::min((line + 1) * width, end);
+    walk_line(line, pixel - line * width, end_of_line - line * width, [&](int64_t elements) { to = std::fill_n(to, elements, 0.0f); },
+              [&](int64_t from, int64_t elements) { to = std::copy_n(x + from, elements, to); });
+    pixel = end_of_line;
+  }
 }
 
 int64_t ConvolutionRows::extended_parts() const {
@@ -231,7 +245,7 @@ void ConvolutionRows::extend(const IntegerOperands& integers, const std::byte* x
       integers.pack(x + from, count, 1, to, at);
       at += count;
     };
-    for (int64_t line = first_line; line < end_line; ++line) walk_line(line, fill, copy);
+    for (int64_t line = first_line; line < end_line; ++line) walk_line(line, 0, pixels_of_line(), fill, copy);
   });
 }
 

@@ -47,7 +47,7 @@ struct ProductPlan : ProductPlaces {
         gathered(several),
         y_shape(product.y_shape),
         lines(convolution && layout.code.has_windows ? convolution->lines() : std::nullopt),
-        tiling(lines ? Tiling(product.y_shape[2], layout.code.tile, rows / product.y_shape[2]) : Tiling(rows, layout.code.tile)) {
+        tiling(lines ? Tiling(product.y_shape.end()[-2], layout.code.tile, rows / product.y_shape.end()[-2]) : Tiling(rows, layout.code.tile)) {
     for (Matrices& at : matrices) {
       at.b /= layout.depth * layout.columns;
       weights = std::max(weights, at.b + 1);
@@ -92,6 +92,8 @@ struct ProductPlan : ProductPlaces {
     return lines * kLineElements * int64_t{sizeof(float)};
   }
   int64_t all_rows() const { return std::ssize(matrices) * rows; }
+  // Whether the windows of a tile are read of the image itself.
+  bool is_inside(int64_t tile) const { return lines && lines->is_inside(tiling.first_row_of_line(tile), tiling.rows_of(tile)); }
 
   ProductAttributes::Shapes shapes;
   std::optional<ConvolutionRows> convolution;
@@ -268,7 +270,7 @@ class GeneratedProduct : public PreparedKernel {
       prepare_integers(context, plan, arguments);
     } else if (!plan.gathers_blocks) {
       const float* a = context.input(0).data<float>().data();
-      if (plan.lines && !plan.copies) a += plan.convolution->first_window();
+      if (plan.lines && !plan.copies) a += plan.lines->start_of_x;
       arguments[kA] = address_of(plan.copies ? copy_rows(context, plan, a) : a);
     }
     if (layout_.code.takes_sizes()) {
@@ -305,27 +307,38 @@ class GeneratedProduct : public PreparedKernel {
     const int64_t threads = thread_count(), rounds = ceil_div(ceil_div(tiles, plan.tiles_of_block), threads);
     const int64_t blocks = std::min(rounds * threads, tiles);
     const int64_t cost = plan.rows / blocks * layout_.code.depth * layout_.columns;
+    const float* x = plan.gathered ? nullptr : context.input(0).data<float>().data();
+    auto run_tiles = [&](int64_t first_tile, int64_t last_tile, bool are_inside) {
+      const int64_t row = plan.tiling.first_row(first_tile), rows = plan.tiling.first_row(last_tile) - row;
+      int64_t first = row * stride, count = rows * stride;  // elements
+      if (plan.lines) {
+        first = plan.lines->begin(plan.tiling.line_of(first_tile), plan.tiling.first_row_of_line(first_tile));
+        count = plan.lines->end(plan.tiling.line_of(last_tile - 1), plan.tiling.last_row_of_line(last_tile - 1)) - first;
+      }
+      Scratch<float> gathered(are_inside ? 0 : static_cast<size_t>(count));
+      const float* a = gathered.data();
+      if (are_inside) {
+        a = x + plan.lines->begin_of_x(plan.tiling.line_of(first_tile), plan.tiling.first_row_of_line(first_tile));
+      } else if (plan.gathered) {
+        plan.gathered->gather(entry(kGatherEntry), layout_.code.isa, context, row, rows, gathered.data(), stride);
+      } else if (plan.lines) {
+        plan.convolution->extend(x, first, count, gathered.data());
+      } else {
+        plan.convolution->gather(x, row, rows, gathered.data(), stride);
+      }
+      std::array<int64_t, kProductArguments> of_tiles = arguments;
+      of_tiles[kA] = address_of(a) - bytes(first);
+      run_block(plan, of_tiles, 0, first_tile, last_tile, 0, layout_.panels());
+    };
     parallel_for(blocks, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
-        const int64_t first_tile = tiles * block / blocks, last_tile = tiles * (block + 1) / blocks;
-        const int64_t row = plan.tiling.first_row(first_tile), rows = plan.tiling.first_row(last_tile) - row;
-        int64_t first = row * stride, count = rows * stride;  // elements
-        if (plan.lines) {
-          const int64_t first_line = plan.lines->first_line(plan.tiling.line_of(first_tile));
-          first = first_line * plan.lines->pitch;
-          count = (plan.lines->first_line(plan.tiling.line_of(last_tile - 1)) + plan.lines->reach - first_line) * plan.lines->pitch;
+        const int64_t last_tile = tiles * (block + 1) / blocks;
+        for (int64_t tile = tiles * block / blocks, next; tile < last_tile; tile = next) {  // those of x itself apart from those that see padding
+          const bool are_inside = plan.is_inside(tile);
+          next = tile + 1;
+          while (next < last_tile && plan.is_inside(next) == are_inside && (!are_inside || plan.tiling.line_of(next) == plan.tiling.line_of(tile))) ++next;
+          run_tiles(tile, next, are_inside);
         }
-        Scratch<float> gathered(static_cast<size_t>(count));
-        if (plan.gathered) {
-          plan.gathered->gather(entry(kGatherEntry), layout_.code.isa, context, row, rows, gathered.data(), stride);
-        } else if (plan.lines) {
-          plan.convolution->extend(context.input(0).data<float>().data(), first / plan.lines->pitch, count / plan.lines->pitch, gathered.data());
-        } else {
-          plan.convolution->gather(context.input(0).data<float>().data(), row, rows, gathered.data(), stride);
-        }
-        std::array<int64_t, kProductArguments> of_block = arguments;
-        of_block[kA] = address_of(gathered.data()) - bytes(first);
-        run_block(plan, of_block, 0, first_tile, last_tile, 0, layout_.panels());
       }
     });
   }
@@ -481,7 +494,8 @@ class GeneratedProduct : public PreparedKernel {
     constexpr int64_t kWork = 1 << 14;
     if (plan.lines) {
       const int64_t pitch = plan.lines->pitch;
-      parallel_for(plan.copied / pitch, grain_of(kWork, pitch), [&](int64_t begin, int64_t end) { plan.convolution->extend(from, begin, end - begin, to + begin * pitch); });
+      parallel_for(plan.copied / pitch, grain_of(kWork, pitch),
+                   [&](int64_t begin, int64_t end) { plan.convolution->extend(from, begin * pitch, (end - begin) * pitch, to + begin * pitch); });
       return to;
     }
     parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
@@ -540,16 +554,23 @@ bool has_few_rows(const KernelData& data, const ProductLayout& layout) {
 }  // namespace
 
 bool prefers_generated_product(const KernelData& data) {
-  const InputDescription& rows = data.input(0);
+  // Columns below which the last panel would be mostly empty.
+  constexpr int64_t kFewestColumns = 16;
+  const InputDescription &rows = data.input(0), &weights = data.input(1);
+  const bool is_convolution = data.op == kConvolution;
   if (data.op == kIntegerProduct || data.op == kIntegerConvolution || data.op == kPointwise) return true;
-  if (data.input(1).dtype != rows.dtype) return true;  // half precision, which no library reads beside f32
-  if (!rows.is_static()) return data.op != kConvolution;
+  if (weights.dtype != rows.dtype) return true;  // half precision, which no library reads beside f32
+  if (is_convolution && (!weights.constant.defined() || has_winograd_window(data.attributes, weights.constant.shape()))) return false;
+  if (!rows.is_static()) return true;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;
-  if (data.op == kConvolution && has_winograd_window(data.attributes, data.input(1).constant.shape())) return false;
+  const IsaDescription& isa = describe(layout->code.isa);
+  // The library takes time and memory in proportion to the length of a line of windows to make a primitive: two seconds for a vocoder.
+  if (is_convolution && weights.constant.shape().size() == 3 && isa.has_fma) return true;
+  if (layout->columns < kFewestColumns) return has_few_rows(data, *layout);
   // oneDNN 3.2's products by AVX2 wait for weights from memory.
-  if (layout->code.isa == Isa::Avx2 && data.op != kConvolution) return true;
-  const bool has_fast_epilogue = describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
+  if (layout->code.isa == Isa::Avx2 && !is_convolution) return true;
+  const bool has_fast_epilogue = isa.has_fma && is_costly(layout->code.epilogue.activation);
   return has_fast_epilogue || has_few_rows(data, *layout);
 }
 

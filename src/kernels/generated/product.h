@@ -22,8 +22,9 @@ inline constexpr std::string_view kTiledProducts[] = {"MatMul", "Gemm", "Lowered
 // that the data has already are taken as they are; without a generator, code must be there. Throws as ExecutableCode::map().
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate);
 
-// Whether generated code is expected to be faster than the library's: for few rows, with an activation that it computes faster, and where the number of rows
-// is not known before the run, so that the library would make a primitive for each. Measured with oneDNN 3.2 by product_bench: with many rows both come within a tenth of the peak.
+// Whether generated code is expected to be faster than the library's: for few rows, with an activation that it computes faster, for windows of rows, and where
+// sizes are not known before the run, so that the library would make a primitive for each. Measured with oneDNN 3.2 by product_bench: with many rows both come
+// within a tenth of the peak.
 bool prefers_generated_product(const KernelData& data);
 
 }  // namespace anfora::kernels::generated

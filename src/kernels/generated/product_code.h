@@ -67,6 +67,7 @@ struct Tiling {
   int64_t line_of(int64_t i) const { return i / count_of_line; }
   // In the line; of all.
   int64_t first_row_of_line(int64_t i) const { return i % count_of_line * rows + std::min(i % count_of_line, wide); }
+  int64_t last_row_of_line(int64_t i) const { return first_row_of_line(i) + rows_of(i) - 1; }
   int64_t first_row(int64_t i) const { return line_of(i) * rows_of_line + first_row_of_line(i); }
   int rows_of(int64_t i) const { return rows + (i % count_of_line < wide ? 1 : 0); }
 };

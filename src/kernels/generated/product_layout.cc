@@ -15,9 +15,6 @@ namespace {
 // Of the layout of code; another generator's is not taken.
 constexpr int64_t kCodeVersion = 6;
 
-// Columns below which the last panel would be mostly empty. Nobody else computes products of integers fast.
-constexpr int64_t kFewestColumns = 16;
-
 // How many of the rows at that distance fall into the same set of the first-level cache, at most.
 int rows_in_one_set(int64_t stride, int rows) {
   constexpr int64_t kSets = 64;
@@ -207,7 +204,7 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   const bool is_integer = data.op == kIntegerProduct || data.op == kIntegerConvolution;
   if (!is_integer && data.input(0).dtype != DType::F32) return std::nullopt;
   const std::optional<StridedOperand> weights = weights_matrix(data, attributes);
-  if (!weights || weights->dims[0] < 1 || weights->dims[1] < (is_integer ? 1 : kFewestColumns)) return std::nullopt;
+  if (!weights || weights->dims[0] < 1 || weights->dims[1] < 1) return std::nullopt;
   const auto permutation = attributes.permutation_y();
   if (!permutation.empty() && permutation.back() + 1 != std::ssize(permutation)) return std::nullopt;
 
