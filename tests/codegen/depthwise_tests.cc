@@ -183,14 +183,16 @@ INSTANTIATE_TEST_SUITE_P(
 
 struct Groups {
   int64_t count, inputs, results;  // channels of a group
-  Dims image, kernel;              // batch, height, width
+  Dims image, kernel;              // batch, height, width; or batch and length
   AttributeSet attributes;
 };
 
 void expect_agreement(const Groups& g, std::string_view implementation) {
   const int64_t channels = g.count * g.results;
-  const Tensor x = random_tensor({g.image[0], g.image[1], g.image[2], g.count * g.inputs}, 1), b = random_tensor({channels}, 3), none;
-  const Tensor w = random_tensor({channels, g.inputs, g.kernel[0], g.kernel[1]}, 2);
+  Dims of_x = g.image, of_w{channels, g.inputs};
+  of_x.push_back(g.count * g.inputs);
+  of_w.insert(of_w.end(), g.kernel.begin(), g.kernel.end());
+  const Tensor x = random_tensor(of_x, 1), w = random_tensor(of_w, 2), b = random_tensor({channels}, 3), none;
   const AttributeSet attributes = g.attributes.with("group", g.count).with("channels_last", int64_t{1}).with("activation", std::string("Relu"));
   const Tensor expected = run_kernel(std::string(kConvolution), attributes, {x, w, b})[0];
   const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 4);
@@ -233,10 +235,38 @@ INSTANTIATE_TEST_SUITE_P(
                     Groups{4, 12, 40, {1, 6, 7}, {1, 1}, {}},
                     Groups{5, 7, 48, {1, 6, 7}, {2, 3}, {{"strides", Dims{3, 1}}}},
                     Groups{2, 3, 96, {1, 12, 5}, {3, 3}, {{"pads", Dims{-1, 1, 0, 1}}}},                          // cropped
-                    Groups{2, 100, 8, {1, 2, 1}, {5, 5}, {{"pads", Dims{4, 3, 5, 4}}}}),                          // windows without the image
+                    Groups{2, 100, 8, {1, 2, 1}, {5, 5}, {{"pads", Dims{4, 3, 5, 4}}}},                           // windows without the image
+                    Groups{4, 24, 48, {2, 37}, {16}, {{"pads", Dims{8, 7}}}}, Groups{3, 5, 8, {1, 50}, {3}, {{"strides", Dims{2}}}}),  // of one axis
     [](const auto& info) { return fmt::format("{}", info.index); });
 
-// Where a library is slower: groups of about two vectors with AVX-512, of one by AVX2.
+TEST(GroupedConvolution, TakesSizesThatAreNotKnown) {
+  const AttributeSet attributes = AttributeSet{{"group", int64_t{2}}, {"channels_last", int64_t{1}}, {"pads", Dims{2, 2}}};
+  const Tensor w = random_tensor({16, 8, 5}, 1), b = random_tensor({16}, 2);
+  kernels::KernelData data{std::string(kConvolution), attributes, {}, 1};
+  data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = std::nullopt, .constant = {}});
+  for (const Tensor& tensor : {w, b}) data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = tensor.shape(), .constant = tensor});
+  const auto kernel = generating_kernels().prepare_as(data, kGrouped);
+  ASSERT_TRUE(kernel);
+  ASSERT_TRUE(kernel->has_packed(1));
+  kernels::PreparedRun run(*kernel);
+  const Datum weights(Tensor::view(DType::F32, w.shape(), nullptr, nullptr)), bias(b);
+  data.inputs[1].constant = weights.tensor();
+  auto compute = [&](const Tensor& image) {
+    const Datum x(image);
+    const std::array<const Datum*, 3> inputs{&x, &weights, &bias};
+    Datum y;
+    run.run(attributes, inputs, {&y, 1});
+    return y.tensor();
+  };
+  for (int64_t length : {1, 30, 400, 30}) {
+    const Tensor x = random_tensor({2, length, 16}, 3);
+    expect_close(compute(x), run_kernel(std::string(kConvolution), attributes, {x, w, b})[0], 1e-5f);
+  }
+  EXPECT_EQ(compute(Tensor::zeros(DType::F32, Shape{0, 9, 16})).shape(), (Shape{0, 9, 16}));
+  EXPECT_THROW(compute(random_tensor({1, 9, 15}, 3)), Error);
+}
+
+// Where a library is slower: groups of about two vectors with AVX-512, of one by AVX2; and of one axis.
 TEST(GroupedConvolution, IsPreferredForSomeSizes) {
   const auto is_preferred = [](int64_t results, int64_t kernel = 3) {
     return has_groups_of_vectors(Dims{2 * results, results, kernel, kernel}, AttributeSet{{"group", int64_t{2}}});
@@ -247,6 +277,7 @@ TEST(GroupedConvolution, IsPreferredForSomeSizes) {
   EXPECT_FALSE(is_preferred(64));
   EXPECT_FALSE(is_preferred(28));
   EXPECT_FALSE(is_preferred(24, 1));
+  EXPECT_EQ(has_groups_of_vectors(Dims{96, 48, 128}, AttributeSet{{"group", int64_t{2}}}), isa == Isa::Avx512);
 }
 
 TEST(GroupedConvolution, LeavesTheRestToOthers) {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
 #include "kernels/generated/tile_entries.h"
+#include "kernels/input_shapes.h"
 #include "kernels/reference/weights.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
@@ -32,121 +34,185 @@ Tile tile_of_vectors(int64_t vectors, const IsaDescription& isa) {
   return {(isa.registers >= 32 ? kRowsOf32 : kRows).at(static_cast<size_t>(wide)), wide};
 }
 
-// Everything that is known before the run.
+// What is the same for images of all sizes.
 struct GroupedLayout {
   ProductCode code;
-  Window window;
-  int64_t batch = 0, groups = 0;
+  Window window;  // of the image's one or two axes
+  int64_t groups = 0;
   int64_t inputs = 0, results = 0;  // channels of a group
 
-  const WindowAxis& rows() const { return window.axes[0]; }
-  const WindowAxis& columns() const { return window.axes[1]; }
   int64_t channels() const { return groups * results; }
   int64_t depth() const { return groups * inputs; }
   int64_t panels_of_group() const { return results / code.panel_columns(); }
   // Elements of a group's weights, and of those for a row of taps.
   int64_t group_weights() const { return code.depth * results; }
-  int64_t line_steps() const { return columns().kernel * inputs; }
-  int64_t padding() const { return std::max<int64_t>(columns().pad_begin, 0); }
-  // Pixels of a line of the strip.
-  int64_t pitch() const {
-    const int64_t end = columns().start(columns().output - 1) + columns().reach();
-    return padding() + std::max(end, columns().input);
-  }
+  int64_t line_steps() const { return window.axes.back().kernel * inputs; }
   // Groups that are copied together, since channels of a pixel lie side by side.
   int64_t groups_at_once() const {
     constexpr int64_t kChannelsAtOnce = 64;
     return std::clamp<int64_t>(kChannelsAtOnce / inputs, 1, groups);
   }
   int64_t blocks() const { return ceil_div(groups, groups_at_once()); }
-  int64_t line_size() const { return pitch() * inputs; }
-  int64_t row_size() const { return groups_at_once() * line_size(); }
-  int64_t strip_results() const { return Strip::results_of(rows(), second_level_cache() / 4, row_size()); }
-  Shape result_shape() const { return {batch, rows().output, columns().output, channels()}; }
   std::vector<int64_t> of_panels() const { return {groups, code.depth, results, code.panel_columns()}; }
 };
 
-bool is_known(const InputDescription& input) { return !input.present || (input.dtype == DType::F32 && input.is_static()); }
+// How a convolution of images of certain sizes runs. An image of one axis is a row.
+struct GroupedPlan {
+  GroupedPlan(InputShapes of, const GroupedLayout& layout, const Window& window)
+      : shapes(std::move(of)),
+        batch((*shapes[kImage])[0]),
+        rows(window.rank() == 2 ? window.axes[0] : WindowAxis{.input = 1, .output = 1}),
+        columns(window.axes.back()),
+        result{batch},
+        padding(std::max<int64_t>(columns.pad_begin, 0)),
+        line_size((padding + std::max(columns.start(columns.output - 1) + columns.reach(), columns.input)) * layout.inputs),
+        row_size(layout.groups_at_once() * line_size),
+        strip_results(Strip::results_of(rows, second_level_cache() / 4, row_size)),
+        tiling(columns.output, layout.code.tile) {
+    for (const WindowAxis& axis : window.axes) result.push_back(axis.output);
+    result.push_back(layout.channels());
+  }
+
+  InputShapes shapes;
+  int64_t batch;
+  WindowAxis rows, columns;
+  Shape result;
+  int64_t padding;              // pixels before a line of the strip
+  int64_t line_size, row_size;  // elements of the strip
+  int64_t strip_results;        // rows
+  Tiling tiling;                // of a row of the result
+};
+
+// Nothing where the shapes do not fit, which the reference kernel has words for, or there is nothing to compute.
+std::optional<GroupedPlan> make_plan(const GroupedLayout& layout, InputShapes shapes) {
+  const Shape& x = *shapes[kImage];
+  Window window = layout.window;
+  if (x.size() != window.rank() + 2 || x.back() != layout.depth() || element_count(x) == 0) return std::nullopt;
+  resolve_window(window, std::span(x).subspan(1, window.rank()));
+  if (window.outputs() == 0) return std::nullopt;
+  GroupedPlan plan(std::move(shapes), layout, window);
+  auto has_shape = [&](size_t i, const Shape& shape) { return i >= plan.shapes.size() || !plan.shapes[i] || *plan.shapes[i] == shape; };
+  if (!has_shape(kGroupBias, Shape{layout.channels()}) || !has_shape(kGroupAddend, plan.result)) return std::nullopt;
+  return plan;
+}
 
 std::optional<GroupedLayout> lay_out_groups(const KernelData& data, Isa isa) {
-  if (data.attributes.get_int("channels_last", 0) == 0 || !std::ranges::all_of(data.inputs, is_known)) return std::nullopt;
-  const Shape &x = *data.input(kImage).shape, &w = *data.input(kGroupWeights).shape;
-  if (x.size() != 4 || w.size() != 4 || element_count(x) == 0 || element_count(w) == 0) return std::nullopt;
-  GroupedLayout layout{.code = {}, .window = read_window(data.attributes, 2, std::span(w).subspan(2)), .batch = x[0]};
+  const auto is_f32 = [](const InputDescription& input) { return !input.present || input.dtype == DType::F32; };
+  if (data.attributes.get_int("channels_last", 0) == 0 || !std::ranges::all_of(data.inputs, is_f32)) return std::nullopt;
+  const Tensor& weights = data.input(kGroupWeights).constant;
+  if (!weights.defined()) return std::nullopt;
+  const Shape& w = weights.shape();
+  if ((w.size() != 3 && w.size() != 4) || element_count(w) == 0) return std::nullopt;
+  GroupedLayout layout{.code = {}, .window = read_window(data.attributes, w.size() - 2, std::span(w).subspan(2))};
   layout.groups = data.attributes.get_int("group", 1);
   if (layout.groups <= 1 || w[0] % layout.groups != 0) return std::nullopt;
   layout.inputs = w[1], layout.results = w[0] / layout.groups;
-  if (layout.results % kFewestResults != 0 || x.back() != layout.depth() || layout.columns().dilation != 1) return std::nullopt;
-  resolve_window(layout.window, std::span(x).subspan(1, 2));
-  if (layout.window.outputs() == 0) return std::nullopt;
+  const WindowAxis& columns = layout.window.axes.back();
+  if (layout.results % kFewestResults != 0 || columns.dilation != 1) return std::nullopt;
 
   ProductCode& code = layout.code;
   code.isa = isa;
   code.has_half_vectors = layout.results % describe(isa).lanes != 0;
   code.tile = tile_of_vectors(layout.results / code.lanes(), describe(isa));
   code.depth = code.block = layout.window.taps() * layout.inputs;
-  code.a_stride = layout.columns().stride * layout.inputs;
+  code.a_stride = columns.stride * layout.inputs;
   code.has_open_sizes = code.has_fixed_stride = code.has_windows = true;
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
-  if (const InputDescription& bias = data.input(kGroupBias); bias.present) {
-    if (*bias.shape != Shape{layout.channels()}) return std::nullopt;
-    code.epilogue.addends[0] = Addend::Row;
-  }
-  if (const InputDescription& addend = data.input(kGroupAddend); addend.present) {
-    if (*addend.shape != layout.result_shape()) return std::nullopt;
-    code.epilogue.addends[1] = Addend::Tile;
-  }
+  if (data.input(kGroupBias).present) code.epilogue.addends[0] = Addend::Row;
+  if (data.input(kGroupAddend).present) code.epilogue.addends[1] = Addend::Tile;
   return layout;
 }
 
-// [channels, inputs, rows, columns] as panels[group][panel of the group][rows][columns][inputs][channels of the panel].
-Tensor pack_groups(const Tensor& weights, const GroupedLayout& layout) {
+// Calls f(place in the weights, place in the panels) for every element: [channels, inputs, taps…] are
+// panels[group][panel of the group][taps…][inputs][channels of the panel].
+template <class F>
+void for_each_weight(const GroupedLayout& layout, const F& f) {
   const int64_t width = layout.code.panel_columns(), taps = layout.window.taps();
-  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.channels() / width, layout.code.depth, width});
-  const float* from = weights.data<float>().data();
-  float* to = packed.data<float>().data();
+  int64_t place = 0;
   for (int64_t first = 0; first < layout.channels(); first += width) {
     for (int64_t tap = 0; tap < taps; ++tap) {
       for (int64_t c = 0; c < layout.inputs; ++c) {
-        for (int64_t channel = first; channel < first + width; ++channel) *to++ = from[(channel * layout.inputs + c) * taps + tap];
+        for (int64_t channel = first; channel < first + width; ++channel) f((channel * layout.inputs + c) * taps + tap, place++);
       }
     }
   }
+}
+
+Tensor pack_groups(const Tensor& weights, const GroupedLayout& layout) {
+  const int64_t width = layout.code.panel_columns();
+  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.channels() / width, layout.code.depth, width});
+  const float* from = weights.data<float>().data();
+  float* to = packed.data<float>().data();
+  for_each_weight(layout, [&](int64_t weight, int64_t place) { to[place] = from[weight]; });
   drop_mapped_pages(weights.raw(), weights.bytes());
   return packed;
 }
 
+Tensor unpack_groups(const Tensor& panels, const GroupedLayout& layout, const Shape& shape) {
+  Tensor weights = Tensor::allocate(DType::F32, shape);
+  const float* from = panels.data<float>().data();
+  float* to = weights.data<float>().data();
+  for_each_weight(layout, [&](int64_t weight, int64_t place) { to[weight] = from[place]; });
+  return weights;
+}
+
 class GroupedConvolution : public PreparedKernel {
  public:
-  explicit GroupedConvolution(GroupedLayout layout)
-      : layout_(std::move(layout)), tiling_(layout_.columns().output, layout_.code.tile) {}
+  GroupedConvolution(KernelData& data, GroupedLayout layout) : data_(data), layout_(std::move(layout)) {}
 
   // False where there is no code for it, and none can be made.
-  bool prepare(KernelData& data, ProductGenerator generate) { return find_code(data, generate) && find_panels(data); }
+  bool prepare(ProductGenerator generate) {
+    if (data_.is_static() && !(plan_ = make_plan(layout_, input_shapes(data_)))) return false;
+    return find_code(generate) && find_panels();
+  }
 
+  std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
   bool has_packed(size_t i) const override { return i == kGroupWeights; }
 
-  void run(KernelContext& context, State*) const override {
-    const Tensor& result = context.allocate_output(0, DType::F32, layout_.result_shape());
-    const int64_t work = layout_.window.outputs() * layout_.groups_at_once() * layout_.group_weights();
-    for_each_segment(layout_.batch, layout_.blocks(), layout_.rows().output, work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
-      BlockRun(*this, context, result, image, block * layout_.groups_at_once()).run(begin, end);
-    });
+  void run(KernelContext& context, State* state) const override {
+    if (plan_) return run(context, *plan_);
+    PlanCache<GroupedPlan>& plans = static_cast<Plans&>(*state).plans;
+    if (const GroupedPlan* known = plans.find(context)) return run(context, *known);
+    std::optional<GroupedPlan> plan = make_plan(layout_, input_shapes(context));
+    plan ? run(context, plans.add(std::move(*plan))) : run_reference(context);
   }
 
  private:
+  struct Plans : State {
+    PlanCache<GroupedPlan> plans;
+  };
+
+  void run(KernelContext& context, const GroupedPlan& plan) const {
+    const Tensor& result = context.allocate_output(0, DType::F32, plan.result);
+    const int64_t work = plan.rows.output * plan.columns.output * layout_.groups_at_once() * layout_.group_weights();
+    for_each_segment(plan.batch, layout_.blocks(), plan.rows.output, work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
+      BlockRun(*this, plan, context, result, image, block * layout_.groups_at_once()).run(begin, end);
+    });
+  }
+
+  void run_reference(KernelContext& context) const {
+    const Datum weights(unpack_groups(panels_, layout_, data_.input(kGroupWeights).constant.shape()));
+    std::vector<const Datum*> inputs;
+    for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == kGroupWeights ? &weights : &context.input_datum(i));
+    Datum result;
+    KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
+    reference_kernels().find(data_.op)(inner);
+    context.set_output(0, std::move(result));
+  }
+
   // Some groups of one image.
   class BlockRun {
    public:
-    BlockRun(const GroupedConvolution& kernel, KernelContext& context, const Tensor& result, int64_t image, int64_t group)
+    BlockRun(const GroupedConvolution& kernel, const GroupedPlan& plan, KernelContext& context, const Tensor& result, int64_t image, int64_t group)
         : kernel_(kernel),
           layout_(kernel.layout_),
+          plan_(plan),
           groups_(std::min(layout_.groups_at_once(), layout_.groups - group)),
-          pixels_(image * layout_.window.outputs()),
-          input_(context.input(kImage).data<float>().data() + image * layout_.window.inputs() * layout_.depth() + group * layout_.inputs),
-          strip_(layout_.rows(), layout_.strip_results(), layout_.row_size()) {
-      const int64_t begin = layout_.padding() * layout_.inputs;
-      strip_.clear_around(layout_.line_size(), begin, begin + layout_.columns().input * layout_.inputs);  // read, but never written
+          pixels_(image * plan.rows.output * plan.columns.output),
+          input_(context.input(kImage).data<float>().data() + image * plan.rows.input * plan.columns.input * layout_.depth() + group * layout_.inputs),
+          strip_(plan.rows, plan.strip_results, plan.row_size) {
+      const int64_t begin = plan.padding * layout_.inputs;
+      strip_.clear_around(plan.line_size, begin, begin + plan.columns.input * layout_.inputs);  // read, but never written
       const int64_t first_channel = group * layout_.results;
       weights_ = kernel.panels_.data<float>().data() + group * layout_.group_weights();
       arguments_[kY] = address_of(result.data<float>().data() + first_channel);
@@ -158,7 +224,7 @@ class GroupedConvolution : public PreparedKernel {
       arguments_[kSteps] = layout_.line_steps();
       arguments_[kIsFirst] = arguments_[kIsLast] = 1;
       arguments_[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
-      arguments_[kLineStride] = layout_.rows().dilation * layout_.row_size();
+      arguments_[kLineStride] = plan.rows.dilation * plan.row_size;
     }
 
     // Rows [begin, end) of the result.
@@ -178,35 +244,35 @@ class GroupedConvolution : public PreparedKernel {
     // As lines of the groups.
     template <int64_t kPiece>
     void split_rows(int64_t begin, int64_t end) {
-      const int64_t inputs = layout_.inputs, pixels = layout_.columns().input;
+      const int64_t inputs = layout_.inputs, pixels = plan_.columns.input;
       const float* from = input_ + begin * pixels * layout_.depth();
       for (int64_t row = begin; row < end; ++row) {
-        float* to = strip_.row(row) + layout_.padding() * inputs;
+        float* to = strip_.row(row) + plan_.padding * inputs;
         for (int64_t pixel = 0; pixel < pixels; ++pixel, from += layout_.depth(), to += inputs) {
           const float* piece = from;
           for (int64_t group = 0; group < groups_; ++group) {
-            for (int64_t c = 0; c < inputs; c += kPiece, piece += kPiece) std::copy_n(piece, kPiece, to + group * layout_.line_size() + c);
+            for (int64_t c = 0; c < inputs; c += kPiece, piece += kPiece) std::copy_n(piece, kPiece, to + group * plan_.line_size + c);
           }
         }
       }
     }
 
     void convolve(int64_t row) {
-      const WindowAxis &rows = layout_.rows(), &columns = layout_.columns();
+      const WindowAxis &rows = plan_.rows, &columns = plan_.columns;
       const WindowAxis::Taps taps = rows.taps_inside(row);
       std::array<int64_t, kProductArguments> arguments = arguments_;
       arguments[kLines] = std::max<int64_t>(taps.last - taps.first, 0);
       const float* top = arguments[kLines] == 0 ? strip_.begin() : strip_.row(rows.start(row) + taps.first * rows.dilation);
-      const float* image = top + (columns.start(0) + layout_.padding()) * layout_.inputs;
+      const float* image = top + (columns.start(0) + plan_.padding) * layout_.inputs;
       const float* weights = weights_ + taps.first * layout_.line_steps() * layout_.code.panel_columns();
       for (int64_t group = 0; group < groups_; ++group) {
         const int64_t channel = bytes(group * layout_.results);
         arguments[kB] = address_of(weights + group * layout_.group_weights());
         arguments[kAddend0] = arguments_[kAddend0] + channel;
-        for (int64_t tile = 0; tile < kernel_.tiling_.count; ++tile) {
-          const int64_t pixel = kernel_.tiling_.first_row(tile), place = bytes((pixels_ + row * columns.output + pixel) * layout_.channels());
-          const int count = kernel_.tiling_.rows_of(tile), at_once = layout_.code.panels_at_once(count);
-          arguments[kA] = address_of(image + group * layout_.line_size() + pixel * layout_.code.a_stride);
+        for (int64_t tile = 0; tile < plan_.tiling.count; ++tile) {
+          const int64_t pixel = plan_.tiling.first_row(tile), place = bytes((pixels_ + row * columns.output + pixel) * layout_.channels());
+          const int count = plan_.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(count);
+          arguments[kA] = address_of(image + group * plan_.line_size + pixel * layout_.code.a_stride);
           arguments[kY] = arguments_[kY] + channel + place;
           arguments[kAddend1] = arguments_[kAddend1] + channel + place;
           arguments[kGroups] = layout_.panels_of_group() / at_once;
@@ -218,6 +284,7 @@ class GroupedConvolution : public PreparedKernel {
 
     const GroupedConvolution& kernel_;
     const GroupedLayout& layout_;
+    const GroupedPlan& plan_;
     int64_t groups_, pixels_;  // pixels_: of the results before this image
     const float* input_;
     const float* weights_ = nullptr;
@@ -225,37 +292,47 @@ class GroupedConvolution : public PreparedKernel {
     std::array<int64_t, kProductArguments> arguments_{};
   };
 
-  bool find_code(KernelData& data, ProductGenerator generate) {
-    const PackedConstant* packed = find_packed(data, kGroupedCode);
+  // Of a tile's numbers of rows: those of the known image, or all.
+  std::vector<int> used_entries() const {
+    std::vector<int> rows;
+    for (int count = 1; count <= layout_.code.tile.rows; ++count) {
+      const bool is_used = !plan_ || count == plan_->tiling.rows || (plan_->tiling.wide > 0 && count == plan_->tiling.rows + 1);
+      if (is_used) rows.push_back(count);
+    }
+    return rows;
+  }
+
+  bool find_code(ProductGenerator generate) {
+    const std::vector<int> rows = used_entries();
+    const PackedConstant* packed = find_packed(data_, kGroupedCode);
     if (!packed) {
       if (!generate) return false;
-      std::vector<int> rows{tiling_.rows};
-      if (tiling_.wide > 0) rows.push_back(tiling_.rows + 1);
-      data.packed.push_back(TileEntries::packed(kGroupedCode, kGroupedVersion, rows, generate(layout_.code, rows)));
-      packed = &data.packed.back();
+      data_.packed.push_back(TileEntries::packed(kGroupedCode, kGroupedVersion, rows, generate(layout_.code, rows)));
+      packed = &data_.packed.back();
     }
     std::optional<TileEntries> entries = TileEntries::map(*packed, layout_.code.tile.rows);
-    if (!entries || !(*entries)[tiling_.rows] || (tiling_.wide > 0 && !(*entries)[tiling_.rows + 1])) return false;
+    if (!entries || !std::ranges::all_of(rows, [&](int count) { return (*entries)[count] != nullptr; })) return false;
     entries_ = std::move(*entries);
     return true;
   }
 
-  bool find_panels(KernelData& data) {
+  bool find_panels() {
     const std::vector<int64_t> layout = layout_.of_panels();
-    const PackedConstant* packed = find_packed(data, kGroupedPanels);
+    const PackedConstant* packed = find_packed(data_, kGroupedPanels);
     if (!packed) {
-      const Tensor& weights = data.input(kGroupWeights).constant;
+      const Tensor& weights = data_.input(kGroupWeights).constant;
       // A padding of zeros would make NaN of what is not finite.
       if (!weights.raw() || !is_finite(weights)) return false;
-      if (!data.take_copies({kGroupedPanels}, layout)) data.packed.push_back({kGroupedPanels, layout, pack_groups(weights, layout_)});
-      packed = &data.packed.back();
+      if (!data_.take_copies({kGroupedPanels}, layout)) data_.packed.push_back({kGroupedPanels, layout, pack_groups(weights, layout_)});
+      packed = &data_.packed.back();
     }
     panels_ = packed->elements;
     return packed->layout == layout;
   }
 
+  KernelData& data_;
   GroupedLayout layout_;
-  Tiling tiling_;  // of a row of the result
+  std::optional<GroupedPlan> plan_;  // where the sizes are known before the run
   Tensor panels_;
   TileEntries entries_;
 };
@@ -265,18 +342,23 @@ class GroupedConvolution : public PreparedKernel {
 bool has_groups_of_vectors(std::span<const int64_t> weights, const AttributeSet& attributes) {
   const int64_t groups = attributes.get_int("group", 1);
   constexpr int64_t kFewestTaps = 4;
-  if (weights.size() != 4 || groups <= 1 || weights[1] <= 1 || weights[2] * weights[3] < kFewestTaps) return false;
+  if (weights.size() < 3 || weights.size() > 4 || groups <= 1 || weights[1] <= 1 || element_count(weights.subspan(2)) < kFewestTaps) return false;
   const int64_t results = weights[0] / groups;
   const IsaDescription& isa = describe(best_isa());
   if (results % kFewestResults != 0 || !isa.has_fma) return false;
-  // With AVX-512 oneDNN 3.2 is slower from 24 to 40 channels, by 6 to 15%; by AVX2 at 8, by a third.
+  // By AVX2 oneDNN 3.2 is slower at 8 channels, by a third; with AVX-512 from 24 to 40, by 6 to 15%, and it takes long to make a primitive of rows.
   constexpr int64_t kFewestOfAvx512 = 24, kMostOfAvx512 = 40;
-  return isa.lanes > kFewestResults ? results >= kFewestOfAvx512 && results <= kMostOfAvx512 : results == kFewestResults;
+  if (isa.lanes == kFewestResults) return results == kFewestResults;
+  return weights.size() == 3 || (results >= kFewestOfAvx512 && results <= kMostOfAvx512);
 }
 
 bool prefers_grouped_convolution(const KernelData& data) {
   if (!DeferredElements::identity(data.input(kGroupWeights).constant)) return false;
-  return has_groups_of_vectors(*data.input(kGroupWeights).shape, data.attributes) && lay_out_groups(data, best_isa());
+  const std::optional<GroupedLayout> layout = lay_out_groups(data, best_isa());
+  if (!layout) return false;
+  // Of rows the library would make a primitive for each length.
+  if (!data.is_static() && layout->window.rank() == 1) return describe(layout->code.isa).has_fma;
+  return has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) && (!data.is_static() || make_plan(*layout, input_shapes(data)));
 }
 
 std::unique_ptr<PreparedKernel> prepare_grouped_convolution(KernelData& data, ProductGenerator generate) {
@@ -284,8 +366,8 @@ std::unique_ptr<PreparedKernel> prepare_grouped_convolution(KernelData& data, Pr
   if (!isa) return nullptr;
   std::optional<GroupedLayout> layout = lay_out_groups(data, *isa);
   if (!layout) return nullptr;
-  auto kernel = std::make_unique<GroupedConvolution>(std::move(*layout));
-  return kernel->prepare(data, generate) ? std::move(kernel) : nullptr;
+  auto kernel = std::make_unique<GroupedConvolution>(data, std::move(*layout));
+  return kernel->prepare(generate) ? std::move(kernel) : nullptr;
 }
 
 }  // namespace anfora::kernels::generated

@@ -17,13 +17,12 @@ namespace anfora::kernels::generated {
 
 inline constexpr std::string_view kGrouped = "generated:grouped";
 
-// Whether it is expected to be faster than a library's for weights [channels, inputs of a group, rows, columns].
+// Whether it is expected to be faster than a library's for weights [channels, inputs of a group, rows, columns], or of one axis.
 bool has_groups_of_vectors(std::span<const int64_t> weights, const AttributeSet& attributes);
 bool prefers_grouped_convolution(const KernelData& data);
 
-// Of LoweredConv. Null where a convolution is not in groups over two axes with channels last, where its columns have a dilation, the channels of a
-// group's result are no multiple of 8, sizes are not known, a type is not f32, weights are not constant or not finite, or no code can be generated
-// for an activation. Weights and code that the data has already are taken as they are; without a generator, code must be there. Throws as
+// Of LoweredConv. Null where a convolution is not in groups over one or two axes with channels last, where its columns have a dilation, the channels of a
+// group's result are no multiple of 8, a type is not f32, weights are not constant or not finite, or no code can be generated for an activation. Weights and code that the data has already are taken as they are; without a generator, code must be there. Throws as
 // ExecutableCode::map().
 std::unique_ptr<PreparedKernel> prepare_grouped_convolution(KernelData& data, ProductGenerator generate);
 
