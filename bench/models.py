@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Export models of real size with random weights, each with an input and the output that PyTorch gives for it.
 
-usage: models.py FOLDER [--only NAME]... [--timm NAME]... [--batch N] [--dynamic] [--exporter dynamo|torchscript] [--optimize]
+usage: models.py FOLDER [--only NAME]... [--timm NAME]... [--transformers NAME]... [--batch N] [--dynamic] [--exporter dynamo|torchscript] [--optimize]
 
     FOLDER/NAME.onnx          as the exporter writes it, nothing optimized unless --optimize says so
     FOLDER/NAME.in.npz        inputs by name
@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import functools
 import importlib.util
+import inspect
 import io
 import logging
 import os
@@ -66,6 +67,47 @@ def from_timm(name):
         import timm
         model = timm.create_model(name, pretrained=False)
         return model, {"image": torch.randn(1, *model.default_cfg["input_size"])}, ["logits"]
+    return make
+
+
+class FirstResult(torch.nn.Module):
+    """A model of Hugging Face's, of which the first tensor is wanted."""
+
+    def __init__(self, model, names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *inputs):
+        results = self.model(**dict(zip(self.names, inputs))).to_tuple()
+        return next(result for result in results if isinstance(result, torch.Tensor) and result.is_floating_point())
+
+
+LAYERS_AND_WORDS = {"num_hidden_layers": 2, "num_layers": 2, "n_layer": 2, "n_layers": 2, "encoder_layers": 2, "decoder_layers": 2, "vocab_size": 2000}
+
+
+def from_transformers(name):
+    """Of Hugging Face's library, by the name of its configuration: of the width that it has by default, but two layers and few words."""
+    def make():
+        import transformers
+        config = transformers.CONFIG_MAPPING[name]()
+        for key, most in LAYERS_AND_WORDS.items():
+            if isinstance(getattr(config, key, None), int):
+                setattr(config, key, min(getattr(config, key), most))
+        for key in ("pad_token_id", "bos_token_id", "eos_token_id"):
+            if isinstance(getattr(config, key, None), int):
+                setattr(config, key, min(getattr(config, key), 1))
+        if hasattr(config, "use_cache"):
+            config.use_cache = False
+        model = transformers.AutoModel.from_config(config)
+        size, words = getattr(config, "image_size", 224), getattr(config, "vocab_size", 1)
+        inputs = {"input_ids": lambda: tokens(words), "input_values": lambda: {"input_values": torch.randn(1, 16000)},
+                  "input_features": lambda: {"input_features": torch.randn(1, getattr(config, "num_mel_bins", 80), 3000)},
+                  "pixel_values": lambda: {"pixel_values": torch.randn(1, getattr(config, "num_channels", 3), size, size)}}[model.main_input_name]()
+        if config.is_encoder_decoder:
+            inputs["decoder_input_ids"] = torch.randint(0, words, (1, NEW_TOKENS))
+        known = inspect.signature(model.forward).parameters
+        inputs = {key: value for key, value in inputs.items() if key in known}
+        return FirstResult(model, list(inputs)), inputs, ["result"]
     return make
 
 
@@ -272,6 +314,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", action="append", choices=MODELS | STATIC | DYNAMIC, help="this model (may be repeated; default: all of fixed sizes)")
     parser.add_argument("--timm", action="append", default=[], metavar="NAME", help="any model of timm's by its name there (may be repeated)")
+    parser.add_argument("--transformers", action="append", default=[], metavar="NAME", help="any model of Hugging Face's by the name of its configuration (may be repeated)")
     parser.add_argument("--batch", type=int, default=1, metavar="N")
     parser.add_argument("--dynamic", action="store_true", help="those with symbolic dimensions, and the same without")
     parser.add_argument("--exporter", choices=("dynamo", "torchscript"), default="dynamo")
@@ -280,9 +323,9 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    models = MODELS | STATIC | {name: from_timm(name) for name in options.timm}
+    models = MODELS | STATIC | {name: from_timm(name) for name in options.timm} | {name: from_transformers(name) for name in options.transformers}
     of_all = [name for variant, (static, _) in DYNAMIC.items() for name in (static, variant)] if options.dynamic else MODELS
-    names = [*(options.only or []), *options.timm] or of_all
+    names = [*(options.only or []), *options.timm, *options.transformers] or of_all
     missing = [name for name in names if not (options.folder / f"{for_batch(name, options.batch)}.onnx").exists()]
     with tqdm(missing, desc="exporting", disable=not missing) as progress:
         for name in progress:

@@ -126,7 +126,7 @@ std::optional<GroupedLayout> lay_out_groups(const KernelData& data, Isa isa) {
 // Calls f(place in the weights, place in the panels) for every element: [channels, inputs, taps…] are
 // panels[group][panel of the group][taps…][inputs][channels of the panel].
 template <class F>
-void for_each_weight(const GroupedLayout& layout, const F& f) {
+void for_each_panel_weight(const GroupedLayout& layout, const F& f) {
   const int64_t width = layout.code.panel_columns(), taps = layout.window.taps();
   int64_t place = 0;
   for (int64_t first = 0; first < layout.channels(); first += width) {
@@ -143,7 +143,7 @@ Tensor pack_groups(const Tensor& weights, const GroupedLayout& layout) {
   Tensor packed = Tensor::allocate(DType::F32, Shape{layout.channels() / width, layout.code.depth, width});
   const float* from = weights.data<float>().data();
   float* to = packed.data<float>().data();
-  for_each_weight(layout, [&](int64_t weight, int64_t place) { to[place] = from[weight]; });
+  for_each_panel_weight(layout, [&](int64_t weight, int64_t place) { to[place] = from[weight]; });
   drop_mapped_pages(weights.raw(), weights.bytes());
   return packed;
 }
@@ -152,7 +152,7 @@ Tensor unpack_groups(const Tensor& panels, const GroupedLayout& layout, const Sh
   Tensor weights = Tensor::allocate(DType::F32, shape);
   const float* from = panels.data<float>().data();
   float* to = weights.data<float>().data();
-  for_each_weight(layout, [&](int64_t weight, int64_t place) { to[weight] = from[place]; });
+  for_each_panel_weight(layout, [&](int64_t weight, int64_t place) { to[weight] = from[place]; });
   return weights;
 }
 
