@@ -19,6 +19,11 @@ bool InputDescription::is_static() const {
   return shape && std::ranges::none_of(*shape, [](int64_t dim) { return dim < 0; });
 }
 
+const PackedConstant* find_packed(const KernelData& data, size_t number) {
+  const auto found = std::ranges::find(data.packed, number, &PackedConstant::number);
+  return found == data.packed.end() ? nullptr : &*found;
+}
+
 bool KernelData::is_static() const {
   return std::ranges::all_of(inputs, [](const InputDescription& input) { return !input.present || input.is_static(); });
 }

@@ -67,6 +67,9 @@ struct KernelData {
   bool take_copies(std::initializer_list<size_t> numbers, const std::vector<int64_t>& layout);
 };
 
+// What the data has packed under that number; null where there is nothing.
+const PackedConstant* find_packed(const KernelData& data, size_t number);
+
 // A kernel for one application, which many threads may run at once. run() may be called with other shapes than the last
 // time where the request left them open. It must bear that planned memory of output 0 is that of an input where the
 // operator is declared in-place, and it allocates its outputs through the context as every kernel does.

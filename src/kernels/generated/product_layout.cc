@@ -161,11 +161,6 @@ std::vector<int64_t> ProductLayout::of_code() const {
   return numbers;
 }
 
-const PackedConstant* find_packed(const KernelData& data, size_t number) {
-  auto found = std::ranges::find(data.packed, number, &PackedConstant::number);
-  return found == data.packed.end() ? nullptr : &*found;
-}
-
 std::optional<StridedOperand> weights_matrix(const KernelData& data, const ProductAttributes& attributes) {
   const InputDescription& weights = data.input(1);
   if (!weights.constant.defined()) {

@@ -38,8 +38,6 @@ inline constexpr int64_t kLineElements = 16;  // f32 of a cache line
 
 // Constants of a kernel's data.
 enum PackedNumber : uint8_t { kWeights, kCode, kColumnData, kWeightScales, kWeightZeros };
-// Null where there is none of that number.
-const PackedConstant* find_packed(const KernelData& data, size_t number);
 
 struct ProductLayout {
   ProductCode code;

@@ -31,6 +31,7 @@
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/tile_entries.h"
 #include "kernels/recurrent_layer.h"
+#include "kernels/reference/window.h"
 #include "support/deferred_elements.h"
 #include "support/integers.h"
 #include "support/mapped_file.h"

@@ -314,7 +314,7 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
 }
 
 const Tensor* ShapedKernel::packed_or_made(size_t i, size_t number, const std::vector<int64_t>& layout, const std::function<Tensor(const Tensor&)>& make) const {
-  const PackedConstant* packed = generated::find_packed(data_, number);
+  const PackedConstant* packed = find_packed(data_, number);
   if (!packed) {
     const Tensor& weights = *constant(i);
     if (!weights.raw()) return nullptr;

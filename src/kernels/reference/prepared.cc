@@ -8,6 +8,7 @@ const PreparedRegistry& prepared_reference_kernels() {
     prepare_lowered(all);
     prepare_ml_features(all);
     prepare_ml_trees(all);
+    prepare_placed_runs(all);
     prepare_text(all);
     return all;
   }();

@@ -1,4 +1,4 @@
-// Reference kernels that read so much from their attributes that they do it once, when a model is loaded.
+// Reference kernels that read so much from their attributes, or from constants, that they do it once, when a model is loaded.
 #pragma once
 
 #include "kernels/prepared.h"
@@ -11,6 +11,7 @@ const PreparedRegistry& prepared_reference_kernels();
 void prepare_lowered(PreparedRegistry& registry);
 void prepare_ml_features(PreparedRegistry& registry);
 void prepare_ml_trees(PreparedRegistry& registry);
+void prepare_placed_runs(PreparedRegistry& registry);
 void prepare_text(PreparedRegistry& registry);
 
 // An Operation is made from the attributes, which outlive it, and has run(KernelContext&) const. It serves as both:
