@@ -171,10 +171,9 @@ class GroupedConvolution : public PreparedKernel {
 
   void run(KernelContext& context, State* state) const override {
     if (plan_) return run(context, *plan_);
-    PlanCache<GroupedPlan>& plans = static_cast<Plans&>(*state).plans;
-    if (const GroupedPlan* known = plans.find(context)) return run(context, *known);
-    std::optional<GroupedPlan> plan = make_plan(layout_, input_shapes(context));
-    plan ? run(context, plans.add(std::move(*plan))) : run_reference(context);
+    const GroupedPlan* plan =
+        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(layout_, std::move(shapes)); });
+    plan ? run(context, *plan) : run_reference(context);
   }
 
  private:
@@ -194,10 +193,7 @@ class GroupedConvolution : public PreparedKernel {
     const Datum weights(unpack_groups(panels_, layout_, data_.input(kGroupWeights).constant.shape()));
     std::vector<const Datum*> inputs;
     for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == kGroupWeights ? &weights : &context.input_datum(i));
-    Datum result;
-    KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
-    reference_kernels().find(data_.op)(inner);
-    context.set_output(0, std::move(result));
+    run_without_plan(context, data_.op, inputs);
   }
 
   // Some groups of one image.

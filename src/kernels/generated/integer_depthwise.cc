@@ -89,14 +89,10 @@ class IntegerDepthwise : public PreparedKernel {
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
 
   void run(KernelContext& context, State* state) const override {
-    PlanCache<IntegerDepthwisePlan>& plans = static_cast<Plans&>(*state).plans;
-    const IntegerDepthwisePlan* plan = plans.find(context);
-    if (!plan) {
-      auto made = IntegerDepthwisePlan::make(data_.attributes, input_shapes(context), weights_, code_.epilogue.addends[1] == Addend::Tile);
-      if (!made) return reference_kernels().find(data_.op)(context);
-      plan = &plans.add(*std::move(made));
-    }
-    run(context, *plan);
+    const IntegerDepthwisePlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) {
+      return IntegerDepthwisePlan::make(data_.attributes, std::move(shapes), weights_, code_.epilogue.addends[1] == Addend::Tile);
+    });
+    plan ? run(context, *plan) : reference_kernels().find(data_.op)(context);
   }
 
  private:

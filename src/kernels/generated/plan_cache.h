@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +25,14 @@ class PlanCache {
     return &plans_.back();
   }
 
+  // The same, or what make(the shapes) gives: an optional plan.
+  template <class Make>
+  const Plan* find_or_add(const KernelContext& context, const Make& make) {
+    if (const Plan* known = find(context)) return known;
+    std::optional<Plan> plan = make(input_shapes(context));
+    return plan ? &add(std::move(*plan)) : nullptr;
+  }
+
   // The plan used longest ago makes room.
   const Plan& add(Plan plan) {
     if (plans_.size() == kMostPlans) plans_.erase(plans_.begin());
@@ -33,5 +44,13 @@ class PlanCache {
   static constexpr size_t kMostPlans = 16;
   std::vector<Plan> plans_;  // the one used last is at the end
 };
+
+// Shapes that no plan is for: the operator's reference kernel on these inputs, of which constants were unpacked.
+inline void run_without_plan(KernelContext& context, std::string_view op, std::span<const Datum* const> inputs) {
+  Datum result;
+  KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
+  reference_kernels().find(op)(inner);
+  context.set_output(0, std::move(result));
+}
 
 }  // namespace anfora::kernels::generated

@@ -151,7 +151,7 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   void run(KernelContext& context, State* state) const override {
-    const ProductPlan* plan = find_plan(context, static_cast<Plans&>(*state));
+    const ProductPlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(std::move(shapes)); });
     return plan ? run(context, *plan) : run_reference(context);
   }
 
@@ -249,12 +249,6 @@ class GeneratedProduct : public PreparedKernel {
       to += (behind - k) * width;
       k = behind;
     }
-  }
-
-  const ProductPlan* find_plan(KernelContext& context, Plans& state) const {
-    if (const ProductPlan* known = state.plans.find(context)) return known;
-    std::optional<ProductPlan> plan = make_plan(input_shapes(context));
-    return plan ? &state.plans.add(std::move(*plan)) : nullptr;
   }
 
   void run(KernelContext& context, const ProductPlan& plan) const {
@@ -525,10 +519,7 @@ class GeneratedProduct : public PreparedKernel {
       const bool is_of_few_bits = layout_.code.has_few_bits() && i >= kScalesOfB;
       inputs.push_back(i == 1 ? &packed[0] : is_of_few_bits ? &packed[i - kScalesOfB + 1] : &context.input_datum(i));
     }
-    Datum result;
-    KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
-    reference_kernels().find(data_.op)(inner);
-    context.set_output(0, std::move(result));
+    run_without_plan(context, data_.op, inputs);
   }
 
   KernelData& data_;

@@ -343,7 +343,7 @@ class Strassen : public PreparedKernel {
   void run(KernelContext& context, State* state) const override {
     if (plan_) return run(context, *plan_);
     Plans& plans = static_cast<Plans&>(*state);
-    const StrassenPlan* plan = find_plan(context, plans);
+    const StrassenPlan* plan = plans.plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(std::move(shapes)); });
     plan && pays(plan->rows, std::ssize(plan->matrices)) ? run(context, *plan) : direct_->run(context, plans.direct.get());
   }
 
@@ -355,12 +355,10 @@ class Strassen : public PreparedKernel {
     std::unique_ptr<State> direct;
   };
 
-  const StrassenPlan* find_plan(const KernelContext& context, Plans& state) const {
-    if (const StrassenPlan* known = state.plans.find(context)) return known;
-    InputShapes shapes = input_shapes(context);
+  std::optional<StrassenPlan> make_plan(InputShapes shapes) const {
     const std::optional<StridedProduct> product = attributes_.resolve(shapes);
     const bool fits = product && product->a.strides.back() == 1 && product->b.dims[product->b.rank() - 2] == depth_ && product->b.dims.back() == columns_;
-    return fits ? &state.plans.add(StrassenPlan(std::move(shapes), *product, code_.epilogue, blocking_)) : nullptr;
+    return fits ? std::optional(StrassenPlan(std::move(shapes), *product, code_.epilogue, blocking_)) : std::nullopt;
   }
 
   void run(KernelContext& context, const StrassenPlan& plan) const {

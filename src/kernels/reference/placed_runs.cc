@@ -103,20 +103,21 @@ auto visit_indices(const Tensor& indices, const F& f) {
   return indices.dtype() == DType::I32 ? f(indices.data<int32_t>()) : f(indices.data<int64_t>());
 }
 
-// Runs of a Gather's indices, in elements of x; nothing where one is out of range.
-std::optional<RunList> runs_of_gather(const Tensor& indices, int64_t length, int64_t inner) {
+// Runs of a Gather's indices, in elements of x; nothing where one is out of range, or there are more than `most`.
+std::optional<RunList> runs_of_gather(const Tensor& indices, int64_t length, int64_t inner, size_t most) {
   return visit_indices(indices, [&](auto values) -> std::optional<RunList> {
     RunList runs;
     for (int64_t index : values) {
       if (index < -length || index >= length) return std::nullopt;
       runs.add((index < 0 ? index + length : index) * inner, inner);
+      if (runs.size() > most) return std::nullopt;
     }
     return runs;
   });
 }
 
 // The same of tuples along the last axis of a ScatterND's indices.
-std::optional<RunList> runs_of_scatter(const Tensor& indices, const Shape& x) {
+std::optional<RunList> runs_of_scatter(const Tensor& indices, const Shape& x, size_t most) {
   const auto depth = static_cast<size_t>(indices.shape().back());
   const int64_t inner = element_count(std::span(x).subspan(depth));
   return visit_indices(indices, [&](auto values) -> std::optional<RunList> {
@@ -129,6 +130,7 @@ std::optional<RunList> runs_of_scatter(const Tensor& indices, const Shape& x) {
         place = place * length + (index < 0 ? index + length : index);
       }
       runs.add(place * inner, inner);
+      if (runs.size() > most) return std::nullopt;
     }
     return runs;
   });
@@ -168,9 +170,10 @@ std::unique_ptr<PreparedKernel> prepare_runs(KernelData& data) {
   if (!packed) {
     if (!indices.raw()) return nullptr;
     const bool is_scatter = data.op == "ScatterND";
-    const int64_t entries = indices.size() / (is_scatter ? indices.shape().back() : 1);
-    const std::optional<RunList> runs = is_scatter ? runs_of_scatter(indices, *data.input(0).shape) : runs_of_gather(indices, placement->length, placement->inner);
-    if (!runs || static_cast<int64_t>(runs->size()) * kFewestOfRun > entries || (is_scatter && runs->overlap())) return nullptr;
+    const auto most = static_cast<size_t>(indices.size() / (is_scatter ? indices.shape().back() : 1) / kFewestOfRun);
+    const std::optional<RunList> runs =
+        is_scatter ? runs_of_scatter(indices, *data.input(0).shape, most) : runs_of_gather(indices, placement->length, placement->inner, most);
+    if (!runs || (is_scatter && runs->overlap())) return nullptr;
     drop_mapped_pages(indices.raw(), indices.bytes());
     data.packed.push_back({kRuns, {kRunsVersion}, runs->as_tensor()});
     packed = &data.packed.back();
