@@ -219,7 +219,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Groups{7, 2, 1, {1, 8, 6}, {3, 5}, {{"pads", Dims{1, 4, 1, 4}}, {"dilations", Dims{1, 2}}}},
                     Groups{2, 5, 8, {1, 6, 7}, {1, 1}, {}},
                     Groups{5, 7, 16, {1, 6, 7}, {2, 3}, {{"strides", Dims{1, 3}}}},
-                    Groups{3, 2, 70, {1, 12, 5}, {3, 3}, {{"pads", Dims{-1, 1, 0, 1}}}}),       // cropped
+                    Groups{3, 2, 70, {1, 12, 5}, {3, 3}, {{"pads", Dims{-1, 1, 0, 1}}}},        // cropped
+                    Groups{24, 1, 1, {2, 37}, {7}, {{"pads", Dims{3, 4}}}}, Groups{5, 3, 4, {1, 50}, {3}, {{"strides", Dims{2}}}}),  // of one axis
     [](const auto& info) { return fmt::format("{}", info.index); });
 
 class GroupedConvolution : public testing::TestWithParam<Groups> {};
@@ -239,31 +240,85 @@ INSTANTIATE_TEST_SUITE_P(
                     Groups{4, 24, 48, {2, 37}, {16}, {{"pads", Dims{8, 7}}}}, Groups{3, 5, 8, {1, 50}, {3}, {{"strides", Dims{2}}}}),  // of one axis
     [](const auto& info) { return fmt::format("{}", info.index); });
 
+// A kernel of an image whose shape is not known before the run. `constants` are the other inputs; those that the kernel has packed are only shapes to a run.
+class OpenRun {
+ public:
+  OpenRun(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& constants, std::string_view implementation)
+      : data_{std::string(op), attributes, {}, 1} {
+    data_.inputs.push_back({.present = true, .dtype = DType::F32, .shape = std::nullopt, .constant = {}});
+    for (const Tensor& tensor : constants) {
+      if (!tensor.defined()) data_.inputs.emplace_back();
+      else data_.inputs.push_back({.present = true, .dtype = DType::F32, .shape = tensor.shape(), .constant = tensor});
+    }
+    kernel_ = generating_kernels().prepare_as(data_, implementation);
+    if (!kernel_) return;
+    run_.emplace(*kernel_);
+    for (size_t i = 0; i < constants.size(); ++i) {
+      Tensor& constant = data_.inputs[i + 1].constant;
+      if (kernel_->has_packed(i + 1) && constant.defined()) constant = Tensor::view(DType::F32, constant.shape(), nullptr, nullptr);
+      constants_.push_back(constant.defined() ? Datum(constant) : Datum());
+    }
+  }
+
+  bool is_prepared() const { return kernel_ != nullptr; }
+
+  Tensor operator()(const Tensor& image) {
+    const Datum x(image);
+    std::vector<const Datum*> inputs{&x};
+    for (const Datum& constant : constants_) inputs.push_back(&constant);
+    Datum y;
+    run_->run(data_.attributes, inputs, {&y, 1});
+    return y.tensor();
+  }
+
+ private:
+  kernels::KernelData data_;
+  std::unique_ptr<kernels::PreparedKernel> kernel_;
+  std::optional<kernels::PreparedRun> run_;
+  std::vector<Datum> constants_;
+};
+
+// Images of those shapes, and what has no windows or does not fit.
+void expect_agreement_of_open_sizes(std::string_view op, const AttributeSet& attributes, const std::vector<Tensor>& constants, std::string_view implementation,
+                                    const std::vector<Dims>& images) {
+  OpenRun run(op, attributes, constants, implementation);
+  ASSERT_TRUE(run.is_prepared());
+  auto reference = [&](const Tensor& x) {
+    std::vector<Tensor> inputs{x};
+    inputs.insert(inputs.end(), constants.begin(), constants.end());
+    return run_kernel(std::string(op), attributes, inputs)[0];
+  };
+  for (const Dims& dims : images) {
+    SCOPED_TRACE(fmt::format("{}", fmt::join(dims, " ")));
+    const Tensor x = random_tensor(dims, 3);
+    expect_close(run(x), reference(x), 1e-5f);
+  }
+  Dims empty = images[0], wrong = images[0];
+  empty[0] = 0, --wrong.back();
+  const Tensor none = Tensor::zeros(DType::F32, Shape(empty.begin(), empty.end()));
+  EXPECT_EQ(run(none).shape(), reference(none).shape());
+  EXPECT_THROW(run(random_tensor(wrong, 3)), Error);
+}
+
 TEST(GroupedConvolution, TakesSizesThatAreNotKnown) {
   const AttributeSet attributes = AttributeSet{{"group", int64_t{2}}, {"channels_last", int64_t{1}}, {"pads", Dims{2, 2}}};
-  const Tensor w = random_tensor({16, 8, 5}, 1), b = random_tensor({16}, 2);
-  kernels::KernelData data{std::string(kConvolution), attributes, {}, 1};
-  data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = std::nullopt, .constant = {}});
-  for (const Tensor& tensor : {w, b}) data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = tensor.shape(), .constant = tensor});
-  const auto kernel = generating_kernels().prepare_as(data, kGrouped);
-  ASSERT_TRUE(kernel);
-  ASSERT_TRUE(kernel->has_packed(1));
-  kernels::PreparedRun run(*kernel);
-  const Datum weights(Tensor::view(DType::F32, w.shape(), nullptr, nullptr)), bias(b);
-  data.inputs[1].constant = weights.tensor();
-  auto compute = [&](const Tensor& image) {
-    const Datum x(image);
-    const std::array<const Datum*, 3> inputs{&x, &weights, &bias};
-    Datum y;
-    run.run(attributes, inputs, {&y, 1});
-    return y.tensor();
-  };
-  for (int64_t length : {1, 30, 400, 30}) {
-    const Tensor x = random_tensor({2, length, 16}, 3);
-    expect_close(compute(x), run_kernel(std::string(kConvolution), attributes, {x, w, b})[0], 1e-5f);
-  }
-  EXPECT_EQ(compute(Tensor::zeros(DType::F32, Shape{0, 9, 16})).shape(), (Shape{0, 9, 16}));
-  EXPECT_THROW(compute(random_tensor({1, 9, 15}, 3)), Error);
+  expect_agreement_of_open_sizes(kConvolution, attributes, {random_tensor({16, 8, 5}, 1), random_tensor({16}, 2)}, kGrouped,
+                                 {{2, 1, 16}, {2, 30, 16}, {2, 400, 16}, {2, 30, 16}});
+}
+
+TEST(GeneratedDepthwise, TakesSizesThatAreNotKnown) {
+  const AttributeSet attributes = window(40, {2, 2}, {1, 1, 1, 1}).with("channels_last", int64_t{1}).with("activation", std::string("Swish"));
+  const Tensor w = random_tensor({40, 1, 3, 3}, 1), b = random_tensor({40}, 2);
+  expect_agreement_of_open_sizes(kConvolution, attributes, {w, b}, kGenerated, {{2, 7, 5, 40}, {1, 1, 1, 40}, {1, 30, 31, 40}, {3, 7, 60, 40}, {2, 7, 5, 40}});
+  const AttributeSet with_expansion = attributes.without("channels_last").with("expansion_activation", std::string("Relu"));
+  const Tensor e = random_tensor({40, 16, 1, 1}, 4), f = random_tensor({40}, 5), none;
+  expect_agreement_of_open_sizes(kExpansionDepthwise, with_expansion, {w, b, none, e, f}, kGenerated,
+                                 {{2, 7, 5, 16}, {1, 1, 1, 16}, {1, 30, 31, 16}, {3, 7, 60, 16}, {2, 7, 5, 16}});
+}
+
+TEST(GeneratedDepthwise, TakesRowsOfAnyLength) {
+  const AttributeSet rows = AttributeSet{{"group", int64_t{24}}, {"channels_last", int64_t{1}}, {"pads", Dims{3, 5}}, {"dilations", Dims{2}}};
+  expect_agreement_of_open_sizes(kConvolution, rows, {random_tensor({24, 1, 5}, 1)}, kGenerated, {{2, 1, 24}, {1, 50, 24}, {2, 300, 24}});
 }
 
 // Where a library is slower: groups of about two vectors with AVX-512, of one by AVX2; and of one axis.

@@ -17,8 +17,10 @@
 
 #include <algorithm>
 
+#include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
+#include "kernels/input_shapes.h"
 #include "kernels/reference/weights.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
@@ -43,19 +45,16 @@ struct FilterShape {
   int64_t size() const { return inputs * rows * taps; }
 };
 
-// Everything that is known before the run.
+// What is the same for images of all sizes.
 struct DepthwiseLayout {
   DepthwiseCode code;
-  Window window;
-  int64_t batch = 0, channels = 0, depth = 0;  // depth: channels of the input
+  Window window;                        // of the image's one or two axes
+  int64_t channels = 0, depth = 0;      // depth: channels of the input
   int64_t group_inputs = 1, group_results = 1;  // channels of a group
 
   bool is_depthwise() const { return group_inputs == 1 && group_results == 1; }
   int64_t taps() const { return group_inputs * window.taps(); }  // of a channel
   bool has_expansion() const { return code.expansion.has_value(); }
-
-  const WindowAxis& rows() const { return window.axes[0]; }
-  const WindowAxis& columns() const { return window.axes[1]; }
   int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
   // Panels that are computed side by side: calls have more to do then, but weights of the expansion must stay in the first-level cache, and so must the lines of
   // groups.
@@ -67,36 +66,61 @@ struct DepthwiseLayout {
     return has_expansion() ? std::clamp<int64_t>(kWeightBytes / panel_bytes, 1, most) : most;
   }
   int64_t blocks() const { return ceil_div(panels(), panels_at_once()); }
+  int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
   // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
   int64_t tile_of(int64_t pixels) const { return ceil_div(pixels, ceil_div(pixels, code.tile.rows)); }
-  int64_t result_tile() const { return tile_of(columns().output); }
-  // Tiles of the expansion go on from row to row of the image where rows alone would leave much of a tile empty.
-  bool has_long_tiles() const { return has_expansion() && 4 * tile_of(columns().input) < 3 * code.tile.rows; }
-  int64_t expansion_tile() const {
-    return has_long_tiles() ? std::min<int64_t>(columns().input, code.tile.rows) : tile_of(columns().input);
-  }
-  int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
-  int64_t padding() const { return std::max<int64_t>(columns().pad_begin, 0); }
-  // Pixels of a row of the strip.
-  int64_t pitch() const {
-    const int64_t end = columns().start(columns().output - 1) + columns().reach();
-    return padding() + std::max(end, columns().input);
-  }
-  // Rows of the result that a strip gives, so that it stays in the cache, and the rows that it has.
-  int64_t strip_results() const {
-    const int64_t share = is_depthwise() ? 4 : 2;
-    return Strip::results_of(rows(), second_level_cache() / share, group_inputs * pitch() * strip_channels());
-  }
-  int64_t strip_rows() const { return Strip::rows_of(rows(), strip_results()); }
-  Shape result_shape() const { return {batch, rows().output, columns().output, channels}; }
-  FilterShape filter() const { return {group_inputs, rows().kernel, columns().kernel}; }
+  FilterShape filter() const { return {group_inputs, window.rank() == 2 ? window.axes[0].kernel : 1, window.axes.back().kernel}; }
   std::vector<int64_t> of_panels(const FilterShape& of) const { return {of.size(), channels, code.panel_channels()}; }
 };
+
+// How a convolution of images of certain sizes runs. An image of one axis is a row.
+struct DepthwisePlan {
+  DepthwisePlan(InputShapes of, const DepthwiseLayout& layout, const Window& window)
+      : shapes(std::move(of)),
+        batch((*shapes[kInput])[0]),
+        rows(window.rank() == 2 ? window.axes[0] : WindowAxis{.input = 1, .output = 1}),
+        columns(window.axes.back()),
+        result{batch},
+        result_tile(layout.tile_of(columns.output)),
+        has_long_tiles(layout.has_expansion() && 4 * layout.tile_of(columns.input) < 3 * layout.code.tile.rows),
+        expansion_tile(has_long_tiles ? std::min<int64_t>(columns.input, layout.code.tile.rows) : layout.tile_of(columns.input)),
+        padding(std::max<int64_t>(columns.pad_begin, 0)),
+        pitch(padding + std::max(columns.start(columns.output - 1) + columns.reach(), columns.input)),
+        strip_results(Strip::results_of(rows, second_level_cache() / (layout.is_depthwise() ? 4 : 2), layout.group_inputs * pitch * layout.strip_channels())) {
+    for (const WindowAxis& axis : window.axes) result.push_back(axis.output);
+    result.push_back(layout.channels);
+  }
+
+  int64_t inputs() const { return rows.input * columns.input; }  // pixels of an image, and of its result
+  int64_t outputs() const { return rows.output * columns.output; }
+
+  InputShapes shapes;
+  int64_t batch;
+  WindowAxis rows, columns;
+  Shape result;
+  int64_t result_tile;
+  bool has_long_tiles;  // tiles of the expansion go on from row to row of the image, where rows alone would leave much of a tile empty
+  int64_t expansion_tile;
+  int64_t padding, pitch;  // pixels before a row of the strip, and of all of it
+  int64_t strip_results;   // rows of the result that a strip gives, so that it stays in the cache
+};
+
+// Nothing where the shapes do not fit, which the reference kernel has words for, or there is nothing to compute.
+std::optional<DepthwisePlan> make_plan(const DepthwiseLayout& layout, InputShapes shapes) {
+  const Shape& x = *shapes[kInput];
+  Window window = layout.window;
+  if (x.size() != window.rank() + 2 || x.back() != layout.depth || element_count(x) == 0) return std::nullopt;
+  resolve_window(window, std::span(x).subspan(1, window.rank()));
+  if (window.outputs() == 0) return std::nullopt;
+  DepthwisePlan plan(std::move(shapes), layout, window);
+  const bool has_addend = kAddend < plan.shapes.size() && plan.shapes[kAddend];
+  return has_addend && *plan.shapes[kAddend] != plan.result ? std::nullopt : std::optional(std::move(plan));
+}
 
 bool read_bias(const InputDescription& bias, int64_t channels, Epilogue& epilogue) {
   if (!bias.present) return true;
   epilogue.addends[0] = Addend::Row;
-  return *bias.shape == Shape{channels};
+  return bias.shape == Shape{channels};
 }
 
 // A product in panels like the depthwise one's.
@@ -118,22 +142,25 @@ std::optional<ProductCode> lay_out_expansion(const KernelData& data, const Depth
 }
 
 std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa) {
-  const auto is_known = [](const InputDescription& input) { return !input.present || (input.dtype == DType::F32 && input.is_static()); };
-  if (!std::ranges::all_of(data.inputs, is_known)) return std::nullopt;
-  const Shape &x = *data.input(kInput).shape, &w = *data.input(kFilterWeights).shape;
-  if (x.size() != 4 || w.size() != 4 || element_count(x) == 0 || element_count(w) == 0) return std::nullopt;
-  DepthwiseLayout layout;
-  layout.batch = x[0], layout.channels = w[0], layout.depth = x.back();
+  const auto is_f32 = [](const InputDescription& input) { return !input.present || input.dtype == DType::F32; };
+  const InputDescription& weights = data.input(kFilterWeights);
+  if (!std::ranges::all_of(data.inputs, is_f32) || !weights.is_static()) return std::nullopt;
+  const Shape& w = *weights.shape;
+  if ((w.size() != 3 && w.size() != 4) || element_count(w) == 0) return std::nullopt;
+  DepthwiseLayout layout{.code = {}, .window = read_window(data.attributes, w.size() - 2, std::span(w).subspan(2)), .channels = w[0]};
   const int64_t groups = data.attributes.get_int("group", 1);
   if (groups <= 1 || layout.channels % groups != 0) return std::nullopt;
   layout.group_inputs = w[1], layout.group_results = layout.channels / groups;
   const bool has_expansion = data.op == kExpansionDepthwise;
-  if (has_expansion && !layout.is_depthwise()) return std::nullopt;
-  if (!has_expansion && (layout.depth != groups * layout.group_inputs || data.attributes.get_int("channels_last", 0) == 0)) return std::nullopt;
-  layout.window = read_window(data.attributes, 2, std::span(w).subspan(2));
-  if (layout.group_inputs > 1 && layout.rows().dilation != 1) return std::nullopt;
-  resolve_window(layout.window, std::span(x).subspan(1, 2));
-  if (layout.window.outputs() == 0) return std::nullopt;
+  if (has_expansion) {
+    const InputDescription& expansion = data.input(kExpansionWeights);
+    if (!layout.is_depthwise() || !expansion.is_static() || expansion.shape->size() != 4) return std::nullopt;
+    layout.depth = (*expansion.shape)[1];
+  } else {
+    if (data.attributes.get_int("channels_last", 0) == 0) return std::nullopt;
+    layout.depth = groups * layout.group_inputs;
+  }
+  if (layout.group_inputs > 1 && layout.window.rank() == 2 && layout.window.axes[0].dilation != 1) return std::nullopt;
 
   DepthwiseCode& code = layout.code;
   code.isa = isa;
@@ -142,78 +169,132 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
   code.has_edge = layout.channels % code.panel_channels() != 0 || describe(isa).has_masks;
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
   if (!read_bias(data.input(kFilterBias), layout.channels, code.epilogue)) return std::nullopt;
-  if (const InputDescription& addend = data.input(kAddend); addend.present) {
-    if (*addend.shape != layout.result_shape()) return std::nullopt;
-    code.epilogue.addends[1] = Addend::Tile;
-  }
+  if (data.input(kAddend).present) code.epilogue.addends[1] = Addend::Tile;
   if (!has_expansion) return layout;
   code.expansion = lay_out_expansion(data, layout);
   return code.expansion ? std::optional(layout) : std::nullopt;
 }
 
-// [channels, inputs, rows, taps] as panels[rows][inputs][taps][channels of the panel], with zeros behind the last channel.
-Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const FilterShape& filter) {
+// The same, and the plan where sizes are known; nothing where they do not fit.
+struct LaidOut {
+  DepthwiseLayout layout;
+  std::optional<DepthwisePlan> plan;
+};
+std::optional<LaidOut> lay_out_with_plan(const KernelData& data, Isa isa) {
+  std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, isa);
+  if (!layout) return std::nullopt;
+  LaidOut all{std::move(*layout), std::nullopt};
+  if (data.is_static() && !(all.plan = make_plan(all.layout, input_shapes(data)))) return std::nullopt;
+  return all;
+}
+
+// Calls f(place in the panels, place in the weights) for every element of the panels: [channels, inputs, rows, taps] are
+// panels[rows][inputs][taps][channels of the panel]. Behind the last channel there are none; then the place in the weights is negative.
+template <class F>
+void for_each_panel_weight(const DepthwiseLayout& layout, const FilterShape& filter, const F& f) {
   const int64_t width = layout.code.panel_channels();
-  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), filter.size(), width});
-  const float* from = weights.data<float>().data();
-  float* to = packed.data<float>().data();
-  const auto pack_tap = [&](int64_t first, int64_t place) {
-    for (int64_t channel = first; channel < first + width; ++channel) *to++ = channel < layout.channels ? from[channel * filter.size() + place] : 0.0f;
+  int64_t to = 0;
+  auto visit_tap = [&](int64_t first, int64_t place) {
+    for (int64_t channel = first; channel < first + width; ++channel) f(to++, channel < layout.channels ? channel * filter.size() + place : -1);
   };
   for (int64_t panel = 0; panel < layout.panels(); ++panel) {
     for (int64_t row = 0; row < filter.rows; ++row) {
       for (int64_t input = 0; input < filter.inputs; ++input) {
-        for (int64_t tap = 0; tap < filter.taps; ++tap) pack_tap(panel * width, (input * filter.rows + row) * filter.taps + tap);
+        for (int64_t tap = 0; tap < filter.taps; ++tap) visit_tap(panel * width, (input * filter.rows + row) * filter.taps + tap);
       }
     }
   }
+}
+
+Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const FilterShape& filter) {
+  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), filter.size(), layout.code.panel_channels()});
+  const float* from = weights.data<float>().data();
+  float* to = packed.data<float>().data();
+  for_each_panel_weight(layout, filter, [&](int64_t place, int64_t weight) { to[place] = weight < 0 ? 0.0f : from[weight]; });
   drop_mapped_pages(weights.raw(), weights.bytes());
   return packed;
 }
 
+Tensor unpack_channels(const Tensor& panels, const DepthwiseLayout& layout, const FilterShape& filter, const Shape& shape) {
+  Tensor weights = Tensor::allocate(DType::F32, shape);
+  const float* from = panels.data<float>().data();
+  float* to = weights.data<float>().data();
+  for_each_panel_weight(layout, filter, [&](int64_t place, int64_t weight) {
+    if (weight >= 0) to[weight] = from[place];
+  });
+  return weights;
+}
+
 class DepthwiseKernel : public PreparedKernel {
  public:
-  explicit DepthwiseKernel(DepthwiseLayout layout) : layout_(std::move(layout)) {}
+  DepthwiseKernel(KernelData& data, LaidOut laid_out) : data_(data), layout_(std::move(laid_out.layout)), plan_(std::move(laid_out.plan)) {}
 
   // False where there is no code for it, and none can be made.
-  bool prepare(KernelData& data, DepthwiseGenerator generate) {
-    if (!find_code(data, generate) || !find_panels(data, kFilterPanels, kFilterWeights, layout_.filter(), filters_)) return false;
-    return !layout_.has_expansion() || find_panels(data, kExpansionPanels, kExpansionWeights, {.inputs = layout_.depth}, expansion_);
+  bool prepare(DepthwiseGenerator generate) {
+    if (!find_code(generate) || !find_panels(kFilterPanels, kFilterWeights, layout_.filter(), filters_)) return false;
+    return !layout_.has_expansion() || find_panels(kExpansionPanels, kExpansionWeights, expansion_filter(), expansion_);
   }
 
+  std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
   bool has_packed(size_t i) const override { return i == kFilterWeights || i == kExpansionWeights; }
 
-  void run(KernelContext& context, State*) const override {
-    const Tensor& result = context.allocate_output(0, DType::F32, layout_.result_shape());
-    const int64_t expansion = layout_.has_expansion() ? layout_.window.inputs() * layout_.depth : 0;
-    const int64_t work = (layout_.window.outputs() * layout_.taps() + expansion) * layout_.strip_channels();
-    for_each_segment(layout_.batch, layout_.blocks(), layout_.rows().output, work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
-      BlockRun(*this, context, result, image, block * layout_.panels_at_once()).run(begin, end);
-    });
+  void run(KernelContext& context, State* state) const override {
+    if (plan_) return run(context, *plan_);
+    const DepthwisePlan* plan =
+        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(layout_, std::move(shapes)); });
+    plan ? run(context, *plan) : run_reference(context);
   }
 
  private:
+  struct Plans : State {
+    PlanCache<DepthwisePlan> plans;
+  };
+
+  void run(KernelContext& context, const DepthwisePlan& plan) const {
+    const Tensor& result = context.allocate_output(0, DType::F32, plan.result);
+    const int64_t expansion = layout_.has_expansion() ? plan.inputs() * layout_.depth : 0;
+    const int64_t work = (plan.outputs() * layout_.taps() + expansion) * layout_.strip_channels();
+    for_each_segment(plan.batch, layout_.blocks(), plan.rows.output, work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
+      BlockRun(*this, plan, context, result, image, block * layout_.panels_at_once()).run(begin, end);
+    });
+  }
+
+  void run_reference(KernelContext& context) const {
+    auto unpacked = [this](const Tensor& panels, const FilterShape& filter, size_t input) {
+      return Datum(unpack_channels(panels, layout_, filter, *data_.input(input).shape));
+    };
+    const Datum filters = unpacked(filters_, layout_.filter(), kFilterWeights);
+    const Datum expansion = layout_.has_expansion() ? unpacked(expansion_, expansion_filter(), kExpansionWeights) : Datum();
+    std::vector<const Datum*> inputs;
+    for (size_t i = 0; i < context.num_inputs(); ++i)
+      inputs.push_back(i == kFilterWeights ? &filters : i == kExpansionWeights ? &expansion : &context.input_datum(i));
+    run_without_plan(context, data_.op, inputs);
+  }
+
+  FilterShape expansion_filter() const { return {.inputs = layout_.depth}; }
+
   // The channels of some panels, of one image.
   class BlockRun {
    public:
-    BlockRun(const DepthwiseKernel& kernel, KernelContext& context, const Tensor& result, int64_t image, int64_t panel)
+    BlockRun(const DepthwiseKernel& kernel, const DepthwisePlan& plan, KernelContext& context, const Tensor& result, int64_t image, int64_t panel)
         : kernel_(kernel),
           layout_(kernel.layout_),
+          plan_(plan),
           panels_(std::min(layout_.panels_at_once(), layout_.panels() - panel)),
           width_(panels_ * layout_.code.panel_channels()),
-          line_size_(layout_.pitch() * width_),
+          line_size_(plan.pitch * width_),
           row_size_(layout_.group_inputs * line_size_),
           first_channel_(panel * layout_.code.panel_channels()),
-          input_(context.input(kInput).data<float>().data() + image * layout_.window.inputs() * layout_.depth),
-          strip_(layout_.rows(), layout_.strip_results(), row_size_),
-          expanded_(layout_.has_long_tiles() ? static_cast<size_t>(layout_.strip_rows() * layout_.columns().input * width_) : 0) {
+          input_(context.input(kInput).data<float>().data() + image * plan.inputs() * layout_.depth),
+          strip_(plan.rows, plan.strip_results, row_size_),
+          expanded_(plan.has_long_tiles ? static_cast<size_t>(Strip::rows_of(plan.rows, plan.strip_results) * plan.columns.input * width_) : 0) {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
-      const int64_t pixels = image * layout_.window.outputs() * layout_.channels + first_channel_;
-      depthwise_[kImageRowStride] = layout_.rows().dilation * line_size_;
-      depthwise_[kTapStride] = layout_.columns().dilation * width_;
-      depthwise_[kPixelStride] = layout_.columns().stride * width_;
-      depthwise_[kTaps] = layout_.columns().kernel;
+      const int64_t pixels = image * plan.outputs() * layout_.channels + first_channel_;
+      depthwise_[kImageRowStride] = plan.rows.dilation * line_size_;
+      depthwise_[kTapStride] = plan.columns.dilation * width_;
+      depthwise_[kPixelStride] = plan.columns.stride * width_;
+      depthwise_[kTaps] = plan.columns.kernel;
       depthwise_[kResult] = address_of(result.data<float>().data() + pixels);
       depthwise_[kResultStride] = layout_.channels;
       depthwise_[kChannels] = left;
@@ -228,7 +309,7 @@ class DepthwiseKernel : public PreparedKernel {
       expansion_[kYStride] = width_;
       expansion_[kColumns] = left;
       expansion_[kSteps] = expansion_[kAStride] = layout_.depth;
-      const int64_t at_once = layout_.code.expansion->panels_at_once(static_cast<int>(layout_.expansion_tile()));
+      const int64_t at_once = layout_.code.expansion->panels_at_once(static_cast<int>(plan.expansion_tile));
       expansion_[kGroups] = panels_ / at_once, expansion_[kRest] = panels_ % at_once;
       expansion_[kPanelStride] = layout_.depth * layout_.code.panel_channels();
       expansion_[kAddend0] = address_in(context, kExpansionBias, first_channel_);
@@ -242,20 +323,20 @@ class DepthwiseKernel : public PreparedKernel {
    private:
     // What is read but never written: padding, and channels of the last panel that there are not.
     void clear_padding(bool has_edge) {
-      const int64_t begin = layout_.padding() * width_, end = begin + layout_.columns().input * width_;
+      const int64_t begin = plan_.padding * width_, end = begin + plan_.columns.input * width_;
       strip_.clear_around(line_size_, begin, has_edge ? begin : end);
     }
 
-    float* pixels_of(int64_t row) { return strip_.row(row) + layout_.padding() * width_; }
+    float* pixels_of(int64_t row) { return strip_.row(row) + plan_.padding * width_; }
 
     // Rows [begin, end) of the input.
     void fill(int64_t begin, int64_t end) {
-      const int64_t pixels = layout_.columns().input;
+      const int64_t pixels = plan_.columns.input;
       if (!layout_.has_expansion()) {
         for (int64_t row = begin; row < end; ++row) spread(input_ + row * pixels * layout_.depth, pixels, pixels_of(row));
         return;
       }
-      if (!layout_.has_long_tiles()) {
+      if (!plan_.has_long_tiles) {
         for (int64_t row = begin; row < end; ++row) expand_pixels(row * pixels, pixels, pixels_of(row));
         return;
       }
@@ -294,32 +375,32 @@ class DepthwiseKernel : public PreparedKernel {
     }
 
     void expand_pixels(int64_t first, int64_t count, float* to) {
-      const int64_t tile = layout_.expansion_tile();
+      const int64_t tile = plan_.expansion_tile;
       for (int64_t i = 0; i < count; i += tile) {
         const int64_t pixel = std::min(i, count - tile);
         expansion_[kA] = address_of(input_ + (first + pixel) * layout_.depth);
         expansion_[kY] = address_of(to + pixel * width_);
-        kernel_.expand_(expansion_.data());
+        kernel_.entry(DepthwiseEntry::Kind::Expansion, tile)(expansion_.data());
       }
     }
 
     void convolve(int64_t row) {
-      const WindowAxis &rows = layout_.rows(), &columns = layout_.columns();
+      const WindowAxis &rows = plan_.rows, &columns = plan_.columns;
       const WindowAxis::Taps taps = rows.taps_inside(row);
       const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
       arguments[kTapRows] = count * layout_.group_inputs;
       arguments[kFilters] = address_of(filters_ + taps.first * layout_.group_inputs * columns.kernel * layout_.code.panel_channels());
       const float* top = count == 0 ? strip_.begin() : strip_.row(rows.start(row) + taps.first * rows.dilation);
-      const float* image = top + (columns.start(0) + layout_.padding()) * width_;
-      const int64_t tile = layout_.result_tile(), rest = columns.output % tile;
+      const float* image = top + (columns.start(0) + plan_.padding) * width_;
+      const int64_t tile = plan_.result_tile, rest = columns.output % tile;
       auto run_tiles = [&](int64_t pixel, int64_t number) {
         const int64_t place = (row * columns.output + pixel) * layout_.channels;
         arguments[kImage] = address_of(image + pixel * columns.stride * width_);
         arguments[kTiles] = number;
         arguments[kResult] = depthwise_[kResult] + place * int64_t{sizeof(float)};
         arguments[kResidual] = depthwise_[kResidual] + place * int64_t{sizeof(float)};
-        kernel_.convolve_(arguments.data());
+        kernel_.entry(DepthwiseEntry::Kind::Depthwise, tile)(arguments.data());
       };
       run_tiles(0, columns.output / tile);
       if (rest > 0) run_tiles(columns.output - tile, 1);
@@ -327,6 +408,7 @@ class DepthwiseKernel : public PreparedKernel {
 
     const DepthwiseKernel& kernel_;
     const DepthwiseLayout& layout_;
+    const DepthwisePlan& plan_;
     int64_t panels_, width_, line_size_, row_size_, first_channel_;  // width_: of a pixel; elements of a line, and of the lines of a row
     const float* input_;
     const float* filters_ = nullptr;
@@ -336,53 +418,67 @@ class DepthwiseKernel : public PreparedKernel {
     std::array<int64_t, kProductArguments> expansion_{};
   };
 
-  bool find_code(KernelData& data, DepthwiseGenerator generate) {
+  // Those of the known image, or all.
+  std::vector<DepthwiseEntry> used_entries() const {
+    using Kind = DepthwiseEntry::Kind;
+    std::vector<DepthwiseEntry> entries;
+    auto add = [&](Kind kind, int64_t known) {
+      for (int rows = 1; rows <= layout_.code.tile.rows; ++rows) {
+        if (!plan_ || rows == known) entries.push_back({kind, rows});
+      }
+    };
+    add(Kind::Depthwise, plan_ ? plan_->result_tile : 0);
+    if (layout_.has_expansion()) add(Kind::Expansion, plan_ ? plan_->expansion_tile : 0);
+    return entries;
+  }
+
+  EntryPoint entry(DepthwiseEntry::Kind kind, int64_t rows) const { return entries_[static_cast<size_t>(kind)][static_cast<size_t>(rows)]; }
+
+  bool find_code(DepthwiseGenerator generate) {
     std::vector<int64_t> layout = layout_.code.numbers();
     layout.insert(layout.begin(), kDepthwiseVersion);
-    using Kind = DepthwiseEntry::Kind;
-    std::vector<DepthwiseEntry> entries{{Kind::Depthwise, static_cast<int>(layout_.result_tile())}};
-    if (layout_.has_expansion()) entries.push_back({Kind::Expansion, static_cast<int>(layout_.expansion_tile())});
-    for (const DepthwiseEntry& entry : entries) {
-      layout.push_back(static_cast<int64_t>(entry.kind));
-      layout.push_back(entry.rows);
-    }
-    const PackedConstant* packed = find_packed(data, kDepthwiseCode);
+    const std::vector<DepthwiseEntry> entries = used_entries();
+    for (const DepthwiseEntry& entry : entries) layout.insert(layout.end(), {static_cast<int64_t>(entry.kind), entry.rows});
+    const PackedConstant* packed = find_packed(data_, kDepthwiseCode);
     if (!packed) {
       if (!generate) return false;
       MachineCode code = generate(layout_.code, entries);
       std::vector<int64_t> numbers = layout;
       numbers.insert(numbers.end(), code.entries.begin(), code.entries.end());
-      data.packed.push_back({kDepthwiseCode, std::move(numbers), std::move(code.bytes)});
-      packed = &data.packed.back();
+      data_.packed.push_back({kDepthwiseCode, std::move(numbers), std::move(code.bytes)});
+      packed = &data_.packed.back();
     }
     if (packed->layout.size() != layout.size() + entries.size() ||
         !std::ranges::equal(layout, std::span(packed->layout).first(layout.size())))
       return false;
     const auto offsets = std::span(packed->layout).subspan(layout.size());
     code_ = ExecutableCode::map({.isa = layout_.code.isa, .entries = {offsets.begin(), offsets.end()}, .bytes = packed->elements});
-    convolve_ = code_->entry(offsets[0]);
-    if (layout_.has_expansion()) expand_ = code_->entry(offsets[1]);
+    for (std::vector<EntryPoint>& by_rows : entries_) by_rows.assign(static_cast<size_t>(layout_.code.tile.rows) + 1, nullptr);
+    for (size_t i = 0; i < entries.size(); ++i)
+      entries_[static_cast<size_t>(entries[i].kind)][static_cast<size_t>(entries[i].rows)] = code_->entry(offsets[i]);
     return true;
   }
 
-  bool find_panels(KernelData& data, PackedDepthwise number, size_t input, const FilterShape& filter, Tensor& panels) const {
+  bool find_panels(PackedDepthwise number, size_t input, const FilterShape& filter, Tensor& panels) {
     const std::vector<int64_t> layout = layout_.of_panels(filter);
-    const PackedConstant* packed = find_packed(data, number);
+    const PackedConstant* packed = find_packed(data_, number);
     if (!packed) {
-      const Tensor& weights = data.input(input).constant;
+      const Tensor& weights = data_.input(input).constant;
       // A padding of zeros would make NaN of what is not finite.
       if (!weights.raw() || (number == kFilterPanels && !is_finite(weights))) return false;
-      if (!data.take_copies({number}, layout)) data.packed.push_back({number, layout, pack_channels(weights, layout_, filter)});
-      packed = &data.packed.back();
+      if (!data_.take_copies({number}, layout)) data_.packed.push_back({number, layout, pack_channels(weights, layout_, filter)});
+      packed = &data_.packed.back();
     }
     panels = packed->elements;
     return packed->layout == layout;
   }
 
+  KernelData& data_;
   DepthwiseLayout layout_;
+  std::optional<DepthwisePlan> plan_;  // where the sizes are known before the run
   Tensor filters_, expansion_;
   std::shared_ptr<const ExecutableCode> code_;
-  EntryPoint expand_ = nullptr, convolve_ = nullptr;
+  std::array<std::vector<EntryPoint>, 2> entries_;  // of each kind, by rows
 };
 
 }  // namespace
@@ -400,9 +496,11 @@ bool has_narrow_groups(std::span<const int64_t> weights, const AttributeSet& att
 
 bool prefers_generated_depthwise(const KernelData& data) {
   if (!DeferredElements::identity(data.input(kFilterWeights).constant)) return false;
-  const std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, best_isa());
-  if (!layout) return false;
-  if (layout->is_depthwise()) return describe(layout->code.isa).has_fma && is_costly(layout->code.epilogue.activation);
+  const std::optional<LaidOut> all = lay_out_with_plan(data, best_isa());
+  if (!all) return false;
+  const DepthwiseLayout& layout = all->layout;
+  // Where sizes are open, the library would make a primitive for each.
+  if (layout.is_depthwise()) return describe(layout.code.isa).has_fma && (!all->plan || is_costly(layout.code.epilogue.activation));
   return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
 }
 
@@ -410,10 +508,10 @@ std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGen
   const PackedConstant* code = find_packed(data, kDepthwiseCode);
   const std::optional<Isa> isa = code ? isa_of(code->layout) : best_isa();
   if (!isa) return nullptr;
-  std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, *isa);
-  if (!layout) return nullptr;
-  auto kernel = std::make_unique<DepthwiseKernel>(std::move(*layout));
-  return kernel->prepare(data, generate) ? std::move(kernel) : nullptr;
+  std::optional<LaidOut> all = lay_out_with_plan(data, *isa);
+  if (!all) return nullptr;
+  auto kernel = std::make_unique<DepthwiseKernel>(data, std::move(*all));
+  return kernel->prepare(generate) ? std::move(kernel) : nullptr;
 }
 
 }  // namespace anfora::kernels::generated

@@ -23,9 +23,9 @@ bool has_narrow_groups(std::span<const int64_t> weights, const AttributeSet& att
 // Whether generated code is expected to be faster than a library's for a LoweredConv that is depthwise, or in groups.
 bool prefers_generated_depthwise(const KernelData& data);
 
-// Of those operators. Null where a convolution is not in groups over two axes with channels last, sizes are not known, a type is not f32, weights are not constant
-// or not finite, groups have several inputs and their rows a dilation, or no code can be generated for an activation. Weights and code that the data has
-// already are taken as they are; without a generator, code must be there. Throws as ExecutableCode::map().
+// Of those operators; sizes may be open. Null where a convolution is not in groups over one or two axes with channels last, a type is not f32, weights are not
+// constant or not finite, groups have several inputs and their rows a dilation, or no code can be generated for an activation. Weights and code that the data
+// has already are taken as they are; without a generator, code must be there. Throws as ExecutableCode::map().
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate);
 
 // Of LoweredConvInteger, exactly. Null where the convolution is not depthwise over two axes with channels last, has no scale, weights or their
