@@ -106,7 +106,7 @@ struct DepthwisePlan {
 };
 
 // Nothing where the shapes do not fit, which the reference kernel has words for, or there is nothing to compute.
-std::optional<DepthwisePlan> make_plan(const DepthwiseLayout& layout, InputShapes shapes) {
+std::optional<DepthwisePlan> plan_depthwise(const DepthwiseLayout& layout, InputShapes shapes) {
   const Shape& x = *shapes[kInput];
   Window window = layout.window;
   if (x.size() != window.rank() + 2 || x.back() != layout.depth || element_count(x) == 0) return std::nullopt;
@@ -184,14 +184,14 @@ std::optional<LaidOut> lay_out_with_plan(const KernelData& data, Isa isa) {
   std::optional<DepthwiseLayout> layout = lay_out_depthwise(data, isa);
   if (!layout) return std::nullopt;
   LaidOut all{std::move(*layout), std::nullopt};
-  if (data.is_static() && !(all.plan = make_plan(all.layout, input_shapes(data)))) return std::nullopt;
+  if (data.is_static() && !(all.plan = plan_depthwise(all.layout, input_shapes(data)))) return std::nullopt;
   return all;
 }
 
 // Calls f(place in the panels, place in the weights) for every element of the panels: [channels, inputs, rows, taps] are
 // panels[rows][inputs][taps][channels of the panel]. Behind the last channel there are none; then the place in the weights is negative.
 template <class F>
-void for_each_panel_weight(const DepthwiseLayout& layout, const FilterShape& filter, const F& f) {
+void for_each_filter_weight(const DepthwiseLayout& layout, const FilterShape& filter, const F& f) {
   const int64_t width = layout.code.panel_channels();
   int64_t to = 0;
   auto visit_tap = [&](int64_t first, int64_t place) {
@@ -210,7 +210,7 @@ Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const
   Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), filter.size(), layout.code.panel_channels()});
   const float* from = weights.data<float>().data();
   float* to = packed.data<float>().data();
-  for_each_panel_weight(layout, filter, [&](int64_t place, int64_t weight) { to[place] = weight < 0 ? 0.0f : from[weight]; });
+  for_each_filter_weight(layout, filter, [&](int64_t place, int64_t weight) { to[place] = weight < 0 ? 0.0f : from[weight]; });
   drop_mapped_pages(weights.raw(), weights.bytes());
   return packed;
 }
@@ -219,7 +219,7 @@ Tensor unpack_channels(const Tensor& panels, const DepthwiseLayout& layout, cons
   Tensor weights = Tensor::allocate(DType::F32, shape);
   const float* from = panels.data<float>().data();
   float* to = weights.data<float>().data();
-  for_each_panel_weight(layout, filter, [&](int64_t place, int64_t weight) {
+  for_each_filter_weight(layout, filter, [&](int64_t place, int64_t weight) {
     if (weight >= 0) to[weight] = from[place];
   });
   return weights;
@@ -241,7 +241,7 @@ class DepthwiseKernel : public PreparedKernel {
   void run(KernelContext& context, State* state) const override {
     if (plan_) return run(context, *plan_);
     const DepthwisePlan* plan =
-        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(layout_, std::move(shapes)); });
+        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return plan_depthwise(layout_, std::move(shapes)); });
     plan ? run(context, *plan) : run_reference(context);
   }
 
