@@ -1,5 +1,7 @@
 #include "kernels/input_shapes.h"
 
+#include <utility>
+
 namespace anfora::kernels {
 
 InputShapes input_shapes(const KernelContext& context) {
@@ -24,6 +26,13 @@ bool are_input_shapes(const InputShapes& shapes, const KernelContext& context) {
     same = tensor ? shapes[i] && *shapes[i] == tensor->shape() : !shapes[i];
   }
   return same;
+}
+
+void run_reference(KernelContext& context, std::string_view op, std::span<const Datum* const> inputs) {
+  Datum result;
+  KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
+  reference_kernels().find(op)(inner);
+  context.set_output(0, std::move(result));
 }
 
 }  // namespace anfora::kernels

@@ -1,4 +1,5 @@
 #include "codegen/generated_kernels.h"
+#include "kernels/generated/panel_products.h"
 #include "kernels/onednn/winograd.h"
 #include "prepare_kernel.h"
 
@@ -105,22 +106,59 @@ TEST(OnednnWinograd, ThreadsChangeNoBit) {
   }
 }
 
-// Of sizes that only a run knows: images for which it pays, others that the library convolves itself, and none.
+// Of sizes that only a run knows: images for which it pays, others that the library convolves itself, and none. The elements of W may be gone by then,
+// whichever of the two the kernel was packed for.
 TEST(OnednnWinograd, ChoosesForTheSizesOfARun) {
-  const Tensor w = random_tensor({32, 32, 3, 3}, 2), b = random_tensor({32}, 3);
+  using Shapes = std::vector<std::vector<int64_t>>;
+  const std::vector<std::pair<Shape, Shapes>> cases = {
+      {{-1, -1, -1, 32}, {{1, 56, 56, 32}, {2, 4, 4, 32}, {3, 30, 29, 32}, {0, 56, 56, 32}, {1, 1, 1, 32}, {1, 56, 56, 32}}},
+      {{-1, 28, 28, 32}, {{1, 28, 28, 32}, {8, 28, 28, 32}, {0, 28, 28, 32}, {1, 28, 28, 32}}},
+      {{-1, 6, 6, 32}, {{1, 6, 6, 32}, {32, 6, 6, 32}, {0, 6, 6, 32}, {3, 6, 6, 32}, {1, 6, 6, 32}}},
+  };
+  const Tensor w = random_tensor({40, 32, 3, 3}, 2), b = random_tensor({40}, 3);
   const AttributeSet attributes{{"channels_last", int64_t{1}}, {"pads", std::vector<int64_t>{1, 1, 1, 1}}};
-  kernels::KernelData data{"LoweredConv", attributes, {}, 1};
-  data.inputs = {{true, DType::F32, Shape{-1, -1, -1, 32}, {}}, {true, DType::F32, w.shape(), w}, {true, DType::F32, b.shape(), b}};
-  const auto kernel = registry().prepare(data);
-  ASSERT_EQ(data.implementation, "generated:winograd");
-  kernels::PreparedRun prepared(*kernel);
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{{1, 56, 56, 32}, {2, 4, 4, 32}, {3, 30, 29, 32}, {0, 56, 56, 32}, {1, 1, 1, 32}, {1, 56, 56, 32}}) {
-    const Tensor x = random_tensor(shape, 1);
-    const std::array given = {Datum(x), Datum(w), Datum(b)};
-    const std::vector<const Datum*> inputs{&given[0], &given[1], &given[2]};
-    std::vector<Datum> results(1);
-    prepared.run(attributes, inputs, results);
-    expect_close(results[0].tensor(), run_kernel("LoweredConv", attributes, {x, w, b})[0], kWinogradTolerance);
+  for (const auto& [known, shapes] : cases) {
+    kernels::KernelData data{"LoweredConv", attributes, {}, 1};
+    data.inputs = {{true, DType::F32, known, {}}, {true, DType::F32, w.shape(), w}, {true, DType::F32, b.shape(), b}};
+    const auto kernel = registry().prepare(data);
+    ASSERT_EQ(data.implementation, "generated:winograd");
+    ASSERT_TRUE(kernel->has_packed(1));
+    const Tensor gone = Tensor::view(DType::F32, w.shape(), nullptr, nullptr);
+    data.inputs[1].constant = gone;
+    kernels::PreparedRun prepared(*kernel);
+    for (const std::vector<int64_t>& shape : shapes) {
+      const Tensor x = random_tensor(shape, 1);
+      const std::array given = {Datum(x), Datum(gone), Datum(b)};
+      const std::vector<const Datum*> inputs{&given[0], &given[1], &given[2]};
+      std::vector<Datum> results(1);
+      prepared.run(attributes, inputs, results);
+      expect_close(results[0].tensor(), run_kernel("LoweredConv", attributes, {x, w, b})[0], kWinogradTolerance);
+    }
+  }
+}
+
+// However many threads share them, there is code for their parts.
+TEST(OnednnWinograd, ProductsOfAnyTilesAreThoseOfAll) {
+  constexpr int64_t kDepth = 48;
+  for (int64_t columns : {16, 40}) {
+    for (int64_t rows : {1, 5, 13, 15, 29, 43, 100}) {
+      kernels::KernelData data;
+      const auto products = kernels::generated::PanelProducts::prepare(data, 0, kDepth, columns, rows, codegen::product_generator());
+      ASSERT_TRUE(products);
+      const Tensor a = random_tensor({rows, products->a_stride()}, 1), b = random_tensor({kDepth, products->width()}, 2);
+      Tensor all = Tensor::zeros(DType::F32, Shape{rows, products->y_stride()});
+      auto multiply = [&](Tensor& y, int64_t first, int64_t last) {
+        products->multiply({.a = a.data<float>().data() + first * products->a_stride(), .b = b.data<float>().data(), .y = y.data<float>().data() + first * products->y_stride(), .rows = last - first, .next = {}});
+      };
+      multiply(all, 0, rows);
+      const int64_t tiles = products->tiles_of(rows);
+      EXPECT_EQ(products->first_row(rows, tiles), rows);
+      for (int64_t at_once = 1; at_once <= tiles; ++at_once) {
+        Tensor y = Tensor::zeros(DType::F32, all.shape());
+        for (int64_t i = 0; i < tiles; i += at_once) multiply(y, products->first_row(rows, i), products->first_row(rows, std::min(i + at_once, tiles)));
+        EXPECT_TRUE(Tensor::identical(y, all)) << rows << " rows, " << at_once << " tiles at once";
+      }
+    }
   }
 }
 

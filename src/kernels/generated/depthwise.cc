@@ -268,7 +268,7 @@ class DepthwiseKernel : public PreparedKernel {
     std::vector<const Datum*> inputs;
     for (size_t i = 0; i < context.num_inputs(); ++i)
       inputs.push_back(i == kFilterWeights ? &filters : i == kExpansionWeights ? &expansion : &context.input_datum(i));
-    run_without_plan(context, data_.op, inputs);
+    kernels::run_reference(context, data_.op, inputs);
   }
 
   FilterShape expansion_filter() const { return {.inputs = layout_.depth}; }

@@ -193,7 +193,7 @@ class GroupedConvolution : public PreparedKernel {
     const Datum weights(unpack_groups(panels_, layout_, data_.input(kGroupWeights).constant.shape()));
     std::vector<const Datum*> inputs;
     for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(i == kGroupWeights ? &weights : &context.input_datum(i));
-    run_without_plan(context, data_.op, inputs);
+    kernels::run_reference(context, data_.op, inputs);
   }
 
   // Some groups of one image.

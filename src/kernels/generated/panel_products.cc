@@ -11,7 +11,7 @@ namespace anfora::kernels::generated {
 
 std::optional<PanelProducts> PanelProducts::prepare(KernelData& data, size_t number, int64_t depth, int64_t columns, int64_t fewest_rows,
                                                     ProductGenerator generate) {
-  constexpr int64_t kVersion = 2;
+  constexpr int64_t kVersion = 3;
   const PackedConstant* packed = find_packed(data, number);
   const std::optional<Isa> isa = TileEntries::isa_of(packed, kVersion);
   if (!isa || (!packed && !generate)) return std::nullopt;

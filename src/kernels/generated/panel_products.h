@@ -25,7 +25,10 @@ class PanelProducts {
   int64_t columns() const { return columns_; }
   int64_t panels() const { return (columns_ + width() - 1) / width(); }
   int64_t width() const { return code_.panel_columns(); }
-  int rows_of_tile() const { return code_.tile.rows; }
+  // Rows are computed tile by tile, so many; where the i-th begins, and behind the last one their end. Any tiles that follow each other are rows that there is code
+  // for.
+  int64_t tiles_of(int64_t rows) const { return Tiling(rows, code_.tile).count; }
+  int64_t first_row(int64_t rows, int64_t i) const { return Tiling(rows, code_.tile).first_row(i); }
   // Elements from row to row.
   int64_t a_stride() const { return code_.a_stride; }
   int64_t y_stride() const { return panels() * width(); }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,13 +43,5 @@ class PlanCache {
   static constexpr size_t kMostPlans = 16;
   std::vector<Plan> plans_;  // the one used last is at the end
 };
-
-// Shapes that no plan is for: the operator's reference kernel on these inputs, of which constants were unpacked.
-inline void run_without_plan(KernelContext& context, std::string_view op, std::span<const Datum* const> inputs) {
-  Datum result;
-  KernelContext inner = context.inner(context.attributes(), inputs, {&result, 1});
-  reference_kernels().find(op)(inner);
-  context.set_output(0, std::move(result));
-}
 
 }  // namespace anfora::kernels::generated

@@ -519,7 +519,7 @@ class GeneratedProduct : public PreparedKernel {
       const bool is_of_few_bits = layout_.code.has_few_bits() && i >= kScalesOfB;
       inputs.push_back(i == 1 ? &packed[0] : is_of_few_bits ? &packed[i - kScalesOfB + 1] : &context.input_datum(i));
     }
-    run_without_plan(context, data_.op, inputs);
+    kernels::run_reference(context, data_.op, inputs);
   }
 
   KernelData& data_;

@@ -109,10 +109,11 @@ class ConvolutionInstance : public ShapedKernel::Instance {
 
 class Convolution : public ShapedKernel {
  public:
-  Convolution(KernelData& data, bool transposed)
+  Convolution(KernelData& data, bool transposed, std::function<Tensor()> weights = nullptr)
       : ShapedKernel(data),
         transposed_(transposed),
         channels_last_(data.attributes.get_int("channels_last", 0) != 0),
+        weights_(std::move(weights)),
         dtype_(data.input(0).dtype),
         type_(*data_type(dtype_)) {}
 
@@ -126,7 +127,7 @@ class Convolution : public ShapedKernel {
     // The library's kernels of depthwise convolutions know images only; of rows it takes them for products of blocks of channels.
     if (!transposed_ && shape->x.size() == 3 && shape->is_depthwise()) shape->add_axis();
 
-    const memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(*shape);
+    const memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(shape->w);
     const memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
     std::unique_ptr<ConvolutionInstance> instance;
     memory::desc wanted;
@@ -160,13 +161,21 @@ class Convolution : public ShapedKernel {
                          : set_up.operator()<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, how);
     };
     if (!exists(AddendBy::Operation) && !(has_addend && exists(AddendBy::Sum))) return nullptr;
-    if (const Tensor* constant_weights = constant(1)) {
+    if (weights_) {
+      instance->set_weights(packed_.get(weights_, weights, wanted));
+    } else if (const Tensor* constant_weights = constant(1)) {
       instance->set_weights(packed_.get(*constant_weights, weights, wanted));
     } else {
       instance->set_variable_weights(weights, wanted);
     }
     instance->set_output(dtype_, result);
     return instance;
+  }
+
+  bool restores(size_t i) const override { return packs(i); }
+  Tensor restored(size_t i) const override {
+    const Shape& w = constant(i)->shape();
+    return packed_.unpacked(dtype_, w, given_weights(grouped_weights(w)));
   }
 
  protected:
@@ -188,9 +197,7 @@ class Convolution : public ShapedKernel {
     int64_t in = transposed_ ? w[0] : w[1] * s.groups, out = transposed_ ? w[1] * s.groups : w[0];
     if (s.groups < 1 || in != s.x[1] || in % s.groups != 0 || out % s.groups != 0) return std::nullopt;
     s.y = {s.x[0], out};
-    if (s.groups > 1) s.w.push_back(s.groups);
-    s.w.push_back(out / s.groups), s.w.push_back(in / s.groups);
-    s.w.insert(s.w.end(), kernel.begin(), kernel.end());
+    s.w = grouped_weights(w);
     for (const WindowAxis& axis : window.axes) {
       int64_t read = transposed_ ? axis.output : axis.input, written = transposed_ ? axis.input : axis.output;
       s.y.push_back(written);
@@ -203,6 +210,16 @@ class Convolution : public ShapedKernel {
     }
     if (element_count(s.x) == 0 || element_count(s.y) == 0 || element_count(w) == 0) return std::nullopt;
     return s;
+  }
+
+  // The shape of W as [groups,] out, in, kernel.
+  Shape grouped_weights(const Shape& w) const {
+    const int64_t groups = attributes().get_int("group", 1);
+    Shape shape;
+    if (groups > 1) shape.push_back(groups);
+    shape.push_back(transposed_ ? w[1] : w[0] / groups), shape.push_back(transposed_ ? w[0] / groups : w[1]);
+    shape.insert(shape.end(), w.begin() + 2, w.end());
+    return shape;
   }
 
   memory::desc activations(const Shape& dims) const {
@@ -218,24 +235,25 @@ class Convolution : public ShapedKernel {
   }
 
   // The tensor W as [groups,] out, in, kernel. ConvTranspose stores in before out.
-  memory::desc given_weights(const ConvolutionShape& shape) const {
-    if (!transposed_) return dense(shape.w, type_);
-    size_t out = shape.groups > 1 ? 1 : 0;
-    Shape stored = shape.w;
+  memory::desc given_weights(const Shape& w) const {
+    if (!transposed_) return dense(w, type_);
+    size_t out = attributes().get_int("group", 1) > 1 ? 1 : 0;
+    Shape stored = w;
     std::swap(stored[out], stored[out + 1]);
     memory::dims strides = dense(stored, type_).get_strides();
     std::swap(strides[out], strides[out + 1]);
-    return strided(shape.w, type_, strides);
+    return strided(w, type_, strides);
   }
 
   bool transposed_, channels_last_;
+  std::function<Tensor()> weights_;  // where the constant itself may be gone
   DType dtype_;
   memory::data_type type_;
   mutable PackedLayouts packed_ = packed_layouts(1);
 };
 
 struct ForwardConvolution : Convolution {
-  explicit ForwardConvolution(KernelData& data) : Convolution(data, false) {}
+  explicit ForwardConvolution(KernelData& data, std::function<Tensor()> weights = nullptr) : Convolution(data, false, std::move(weights)) {}
 };
 struct TransposedConvolution : Convolution {
   explicit TransposedConvolution(KernelData& data) : Convolution(data, true) {}
@@ -244,12 +262,17 @@ struct TransposedConvolution : Convolution {
 template <class K>
 std::unique_ptr<PreparedKernel> prepare_convolution(KernelData& data) {
   if (!data_type(data.input(0).dtype)) return nullptr;
-  return prepare_shaped<K>(data);
+  auto kernel = std::make_unique<K>(data);
+  if (!kernel->prepare_static()) return nullptr;
+  if (const auto one = data.is_static() ? std::nullopt : kernel->shapes_of_one()) kernel->applies(*one);  // for what it packs
+  return kernel;
 }
 
 }  // namespace
 
-std::unique_ptr<ShapedKernel> direct_convolution(KernelData& data) { return std::make_unique<ForwardConvolution>(data); }
+std::unique_ptr<ShapedKernel> direct_convolution(KernelData& data, std::function<Tensor()> weights) {
+  return std::make_unique<ForwardConvolution>(data, std::move(weights));
+}
 
 void register_convolution(PreparedRegistry& registry) {
   for (const char* name : {"Conv", "LoweredConv"}) {

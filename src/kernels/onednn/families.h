@@ -1,6 +1,7 @@
 // The families of oneDNN kernels, one file each.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "kernels/prepared.h"
@@ -13,8 +14,8 @@ namespace anfora::kernels::onednn {
 ANFORA_ONEDNN_FAMILIES(ANFORA_DECLARE_FAMILY)
 #undef ANFORA_DECLARE_FAMILY
 
-// Conv and LoweredConv by the library's primitives.
+// Conv and LoweredConv by the library's primitives. `weights` computes the constant W, whose elements may be released.
 class ShapedKernel;
-std::unique_ptr<ShapedKernel> direct_convolution(KernelData& data);
+std::unique_ptr<ShapedKernel> direct_convolution(KernelData& data, std::function<Tensor()> weights);
 
 }  // namespace anfora::kernels::onednn

@@ -169,6 +169,17 @@ std::optional<memory> PackedLayouts::stored(const memory::desc& plain) const {
   return std::nullopt;
 }
 
+Tensor PackedLayouts::unpacked(DType dtype, const Shape& shape, const memory::desc& plain) const {
+  std::optional<memory> packed = known_.empty() ? stored(plain) : std::optional(known_.back().object);
+  if (!packed) return {};
+  Tensor tensor = Tensor::allocate(dtype, shape);
+  memory original = handle(plain);
+  point(original, tensor);
+  reorder_once(*packed, original);
+  stream().wait();
+  return tensor;
+}
+
 memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
   Tensor elements = Tensor::allocate(DType::U8, Shape{static_cast<int64_t>(wanted.get_size())});
   memory packed(wanted, cpu(), elements.raw());
@@ -250,6 +261,17 @@ void ShapedKernel::Instance::use_workspace(void* workspace) {
   for (auto& [object, offset] : placed_) object.set_data_handle(begin + offset);
 }
 
+std::optional<ShapedKernel::Shapes> ShapedKernel::shapes_of_one() const {
+  Shapes shapes = input_shapes(data_);
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!data_.inputs[i].present) continue;
+    if (!shapes[i]) return std::nullopt;
+    if (!shapes[i]->empty() && shapes[i]->front() < 0) shapes[i]->front() = 1;
+    if (std::ranges::any_of(*shapes[i], [](int64_t dim) { return dim < 0; })) return std::nullopt;
+  }
+  return shapes;
+}
+
 ShapedKernel::Entry ShapedKernel::make_entry(Shapes shapes) const {
   std::unique_ptr<Instance> instance;
   std::lock_guard lock(making_);
@@ -287,6 +309,22 @@ bool ShapedKernel::prepare_static() {
   return is_static_;
 }
 
+void ShapedKernel::run_reference(KernelContext& context) const {
+  std::vector<Datum> constants(context.num_inputs());
+  std::vector<const Datum*> inputs;
+  bool has_restored = false;
+  for (size_t i = 0; i < constants.size(); ++i) {
+    const bool is_restored = has_packed(i);
+    if (is_restored) {
+      std::lock_guard lock(making_);
+      constants[i] = Datum(restored(i));
+    }
+    inputs.push_back(is_restored ? &constants[i] : &context.input_datum(i));
+    has_restored = has_restored || is_restored;
+  }
+  has_restored ? anfora::kernels::run_reference(context, data_.op, inputs) : reference_(context);
+}
+
 void ShapedKernel::run(KernelContext& context, State* state) const {
   std::vector<Entry>& entries = static_cast<Instances*>(state)->entries;
   auto matches = [&](const Entry& entry) {  // a primitive is made for a number of threads
@@ -301,7 +339,7 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
   Instance* instance = entries.back().instance.get();
   if (!instance) {
     if (is_static_) throw Error(ErrorCode::Internal, "an input has another shape than was inferred");
-    return reference_(context);
+    return run_reference(context);
   }
   if (const size_t bytes = instance->workspace_bytes(); bytes > 0) instance->use_workspace(context.workspace(bytes));
   try {
@@ -316,7 +354,7 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
 const Tensor* ShapedKernel::packed_or_made(size_t i, size_t number, const std::vector<int64_t>& layout, const std::function<Tensor(const Tensor&)>& make) const {
   const PackedConstant* packed = find_packed(data_, number);
   if (!packed) {
-    const Tensor& weights = *constant(i);
+    const Tensor weights = given_or_restored(i);
     if (!weights.raw()) return nullptr;
     if (!data_.take_copies({number}, layout)) data_.packed.push_back({number, layout, make(weights)});
     drop_mapped_pages(weights.raw(), weights.bytes());

@@ -82,6 +82,8 @@ class PackedLayouts {
   memory get(const std::function<Tensor()>& make, const memory::desc& plain, const memory::desc& wanted);
   // Whether there are packed copies and no primitive reads the tensor itself.
   bool replaces_tensor() const { return !known_.empty() && !reads_tensor_; }
+  // The tensor of that shape again, which was seen as `plain`, from a packed copy; undefined where there is none.
+  Tensor unpacked(DType dtype, const Shape& shape, const memory::desc& plain) const;
   // The layout asked for last that is packed; empty when there is none.
   const memory::desc* last() const { return known_.empty() ? nullptr : &known_.back().desc; }
 
@@ -104,7 +106,7 @@ class PackedLayouts {
 
 // A kernel that makes an Instance for each combination of input shapes. Derived classes implement make(): null when
 // oneDNN does not apply to these shapes; the reference kernel runs then. Where all shapes are known beforehand it never does,
-// and a constant that a derived class has packed may be released.
+// and a constant that a derived class has packed may be released; otherwise one that it can compute again.
 class ShapedKernel : public PreparedKernel {
  public:
   // Shapes that instances are kept for; the one used longest ago makes room.
@@ -146,11 +148,18 @@ class ShapedKernel : public PreparedKernel {
   explicit ShapedKernel(KernelData& data);
   std::unique_ptr<State> make_state() const final;
   void run(KernelContext& context, State* state) const final;
-  bool has_packed(size_t i) const final { return is_static_ && constant(i) && packs(i); }
+  bool has_packed(size_t i) const final { return constant(i) && (is_static_ ? packs(i) : restores(i)); }
   // Makes the instance for the shapes known now. False when oneDNN does not apply to them.
   bool prepare_static();
   // The shapes of the inputs; an omitted one has none.
   using Shapes = InputShapes;
+  // The shapes as known beforehand, for a batch of one where the batch is open; empty where more is.
+  std::optional<Shapes> shapes_of_one() const;
+  // Whether there is an instance for them; packs what it reads.
+  bool applies(Shapes shapes) const { return make_entry(std::move(shapes)).instance != nullptr; }
+  // Whether constant i follows from what is packed of it, before the first run: shapes that are not known may want it in another way.
+  virtual bool restores(size_t /*i*/) const { return false; }
+  virtual Tensor restored(size_t /*i*/) const { return {}; }
   // One call at a time: what it packs is shared by all states.
   virtual std::unique_ptr<Instance> make(const Shapes& shapes) const = 0;
 
@@ -164,6 +173,8 @@ class ShapedKernel : public PreparedKernel {
   // Whether an instance was made for shapes that hold in all runs.
   bool is_static() const { return is_static_; }
   PackedLayouts packed_layouts(size_t number) const { return PackedLayouts(data_, number); }
+  // That constant, also where its elements were released.
+  Tensor given_or_restored(size_t i) const { return constant(i)->raw() ? *constant(i) : restored(i); }
   // What is computed of the constant input i, as the data has it under that number, or another kernel's data, or as `make` computes it now. Null where the
   // constant is gone and what is packed has another layout.
   const Tensor* packed_or_made(size_t i, size_t number, const std::vector<int64_t>& layout, const std::function<Tensor(const Tensor&)>& make) const;
@@ -183,6 +194,7 @@ class ShapedKernel : public PreparedKernel {
     std::vector<Entry> entries;  // the one used last is at the end
   };
   Entry make_entry(Shapes shapes) const;
+  void run_reference(KernelContext& context) const;
 
   bool is_static_ = false;  // all shapes are known, and oneDNN applies to them
   KernelData& data_;

@@ -53,26 +53,42 @@ using generated::PanelProducts;
 
 constexpr int64_t kWindow = kWinogradWindow, kTile = kWinogradTile, kPatch = kWinogradPatch, kMatrices = kPatch * kPatch, kTaps = kWindow * kWindow;
 
-// W, [K, C, 3, 3] or [K, C, frames, 3, 3], in panels of channels of the output: [panel][frames · C][9][width], where channels past the last are 0.
-Tensor windows_in_panels(const Tensor& weights, const PanelProducts& form) {
-  const int64_t K = form.columns(), depth = form.depth(), C = weights.dim(1), frames = depth / C, width = form.width();
-  Tensor result = Tensor::allocate(DType::F32, Shape{form.panels() * depth * kTaps * width});
-  const float* from = weights.data<float>().data();
-  float* to = result.data<float>().data();
+// Calls f(place in W, place in the panels) for each pair of channels, whose 9 taps lie beside each other in W, and `width` apart in the panels: W,
+// [K, C, 3, 3] or [K, C, frames, 3, 3], in panels of channels of the output is [panel][frames · C][9][width].
+template <class F>
+void for_each_window(const PanelProducts& form, int64_t C, const F& f) {
+  const int64_t K = form.columns(), depth = form.depth(), frames = depth / C, width = form.width();
   parallel_for(form.panels(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first_k = panel * width, count = std::min(width, K - first_k);
       for (int64_t c = 0; c < depth; ++c) {
-        const float* window = from + (first_k * depth + c % C * frames + c / C) * kTaps;
-        float* line = to + (panel * depth + c) * kTaps * width;
-        if (count < width) std::fill_n(line, kTaps * width, 0.0f);
-        for (int64_t k = 0; k < count; ++k) {
-          for (int64_t tap = 0; tap < kTaps; ++tap) line[tap * width + k] = window[k * depth * kTaps + tap];
-        }
+        for (int64_t k = 0; k < count; ++k) f(((first_k + k) * depth + c % C * frames + c / C) * kTaps, (panel * depth + c) * kTaps * width + k);
       }
     }
   });
+}
+
+// Channels past the last are 0.
+Tensor windows_in_panels(const Tensor& weights, const PanelProducts& form) {
+  const int64_t width = form.width(), size = form.panels() * form.depth() * kTaps * width;
+  Tensor result = Tensor::allocate(DType::F32, Shape{size});
+  const float* from = weights.data<float>().data();
+  float* to = result.data<float>().data();
+  if (form.columns() % width != 0) std::fill(to + size - form.depth() * kTaps * width, to + size, 0.0f);
+  for_each_window(form, weights.dim(1), [&](int64_t window, int64_t line) {
+    for (int64_t tap = 0; tap < kTaps; ++tap) to[line + tap * width] = from[window + tap];
+  });
   return result;
+}
+
+Tensor windows_of_panels(const Tensor& panels, const PanelProducts& form, const Shape& shape) {
+  Tensor weights = Tensor::allocate(DType::F32, shape);
+  const float* from = panels.data<float>().data();
+  float* to = weights.data<float>().data();
+  for_each_window(form, shape[1], [&](int64_t window, int64_t line) {
+    for (int64_t tap = 0; tap < kTaps; ++tap) to[window + tap] = from[line + tap * form.width()];
+  });
+  return weights;
 }
 
 struct WinogradShape {
@@ -114,7 +130,7 @@ class WinogradInstance : public ShapedKernel::Instance {
  public:
   WinogradInstance(const WinogradShape& shape, Shape y_shape, const Bounds& bounds, const PanelProducts& products, const Tensor& weights)
       : s_(shape), y_shape_(std::move(y_shape)), zeros_(static_cast<size_t>(shape.C)), bounds_(bounds), products_(products), weights_(weights) {
-    const int64_t tiles = s_.tiles(), threads = thread_count(), unit = products.rows_of_tile(), units = (tiles + unit - 1) / unit;
+    const int64_t tiles = s_.tiles(), threads = thread_count();
     // Of what a block takes of the second-level cache, beside the weights that stream through it.
     const int64_t bytes_of_tile = kMatrices * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
     const int64_t most = std::max(second_level_cache() / bytes_of_tile, kFewestTiles);
@@ -126,11 +142,10 @@ class WinogradInstance : public ShapedKernel::Instance {
       const int64_t rounds = ((tiles + most - 1) / most + threads - 1) / threads;
       blocks = std::min(rounds, tiles / kFewestTiles / threads) * threads;
     }
-    // Whole tiles of the code but for the last block.
     for (int64_t i = 0; i < blocks; ++i) {
-      const int64_t first = units * i / blocks * unit, next = std::min(units * (i + 1) / blocks * unit, tiles);
-      if (first < next) blocks_.push_back({first, next - first});
-      most_tiles_ = std::max(most_tiles_, next - first);
+      const TileBlock block = part(tiles, i, blocks);
+      if (block.count > 0) blocks_.push_back(block);
+      most_tiles_ = std::max(most_tiles_, block.count);
     }
     is_unbounded_.resize(static_cast<size_t>(tiles));
   }
@@ -222,6 +237,12 @@ class WinogradInstance : public ShapedKernel::Instance {
     Scratch<float> matrices_;
   };
 
+  // One of so many parts of tiles, about alike: rows of the matrices, of which the code's tiles are whole.
+  TileBlock part(int64_t tiles, int64_t i, int64_t parts) const {
+    const int64_t count = products_.tiles_of(tiles), first = products_.first_row(tiles, count * i / parts);
+    return {first, products_.first_row(tiles, count * (i + 1) / parts) - first};
+  }
+
   // Each block by one thread.
   void run_blocks(const Operands& operands) {
     parallel_for(std::ssize(blocks_), 1, [&](int64_t begin, int64_t end) {
@@ -244,13 +265,11 @@ class WinogradInstance : public ShapedKernel::Instance {
       for (int64_t tile = begin; tile < end; ++tile) transform(operands, block, tile, between);
     });
     // More threads than thirds of panels share the tiles of one, and make its matrices each.
-    const int64_t unit = products_.rows_of_tile(), units = (block.count + unit - 1) / unit;
-    const int64_t parts = std::clamp<int64_t>(thread_count() / thirds(), 1, units);
+    const int64_t parts = std::clamp<int64_t>(thread_count() / thirds(), 1, products_.tiles_of(block.count));
     parallel_for(thirds() * parts, 1, [&](int64_t begin, int64_t end) {
       Weights weights(*this);
       for (int64_t i = begin; i < end; ++i) {
-        const int64_t third = i / parts, part = i % parts, first = units * part / parts * unit;
-        multiply({first, std::min(units * (part + 1) / parts * unit, block.count) - first}, between, weights, third, third + 1);
+        multiply(part(block.count, i % parts, parts), between, weights, i / parts, i / parts + 1);
       }
     });
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
@@ -392,20 +411,21 @@ enum PackedWinograd : uint8_t { kWindowPanels = 2, kProductCode };
 class Winograd : public ShapedKernel {
  public:
   explicit Winograd(KernelData& data) : ShapedKernel(data), data_(data) {
-    if (!data.is_static()) other_ = direct_convolution(data);
+    if (!data.is_static()) other_ = direct_convolution(data, [this] { return given_or_restored(1); });
   }
 
   // False where it does not pay for the shapes known now, or there is no code.
   bool prepare(generated::ProductGenerator generate) {
     const Shape& weights = data_.input(1).constant.shape();
-    int64_t fewest_tiles = std::numeric_limits<int64_t>::max();
+    int64_t fewest_tiles = 1;
     if (!other_) {
       const std::optional<WinogradShape> shape = applicable(input_shapes(data_));
       if (!shape) return false;
       fewest_tiles = shape->tiles();
     }
     products_ = PanelProducts::prepare(data_, kProductCode, element_count(weights) / weights[0] / kTaps, weights[0], fewest_tiles, generate);
-    return products_ && prepare_static();
+    if (!products_) return false;
+    return other_ ? pack_open() : prepare_static();
   }
 
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
@@ -426,10 +446,23 @@ class Winograd : public ShapedKernel {
     return instance;
   }
 
+  bool restores(size_t i) const override { return i == 1 && (has_panels() || other_->restores(1)); }
+  Tensor restored(size_t /*i*/) const override {
+    return has_panels() ? windows_of_panels(*find_panels(), *products_, constant(1)->shape()) : other_->restored(1);
+  }
+
  protected:
   bool packs(size_t i) const override { return i == 1; }
 
  private:
+  bool has_panels() const { return find_packed(data_, kWindowPanels) != nullptr; }
+
+  // What a single image wants, where its size is known; other batches may want another copy. False where there is neither.
+  bool pack_open() const {
+    const std::optional<Shapes> one = shapes_of_one();
+    return (one && !applicable(*one) && other_->applies(*one) && other_->restores(1)) || find_panels();
+  }
+
   // Null where the tensor is gone and its panels are of another form.
   const Tensor* find_panels() const {
     return packed_or_made(1, kWindowPanels, {kTaps, products_->depth(), products_->columns(), products_->width()},
