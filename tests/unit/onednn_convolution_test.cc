@@ -143,6 +143,41 @@ TEST(OnednnConvolution, ShapesMayChangeBetweenRuns) {
   }
 }
 
+// Where only the batch is open, weights are packed for a single image, and their elements may be gone before the first run.
+TEST(OnednnConvolution, OpenBatchesKeepPackedWeightsAlone) {
+  struct Case {
+    const char* op;
+    std::vector<int64_t> x, w;  // of one image
+    int64_t groups;
+  };
+  const std::vector<Case> cases = {{"Conv", {1, 16, 9, 8}, {32, 16, 3, 3}, 1}, {"Conv", {1, 16, 9, 8}, {32, 8, 3, 3}, 2}, {"Conv", {1, 32, 50}, {32, 1, 3}, 32},
+                                   {"ConvTranspose", {1, 16, 9, 8}, {16, 24, 3, 3}, 1}, {"ConvTranspose", {1, 16, 9, 8}, {16, 12, 3, 3}, 2}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(std::string(c.op) + " in groups: " + std::to_string(c.groups));
+    const AttributeSet attributes = AttributeSet{{"group", c.groups}};
+    const Tensor w = random_tensor(c.w, 2);
+    Shape open(c.x.begin(), c.x.end());
+    open[0] = -1;
+    kernels::KernelData data{c.op, attributes, {{true, DType::F32, open, {}}, {true, DType::F32, w.shape(), w}}, 1};
+    const auto kernel = kernels::onednn_kernels().prepare(data);
+    ASSERT_TRUE(kernel);
+    EXPECT_TRUE(kernel->has_packed(1) || c.op == std::string("ConvTranspose"));  // some processors have no kernel for that
+    const Tensor left = kernel->has_packed(1) ? Tensor::view(DType::F32, w.shape(), nullptr, nullptr) : w;
+    data.inputs[1].constant = left;
+    kernels::PreparedRun prepared(*kernel);
+    for (int64_t batch : {2, 1, 0, 3}) {
+      std::vector<int64_t> dims = c.x;
+      dims[0] = batch;
+      const Tensor x = random_tensor(dims, 1);
+      const Datum given(x), weights(left);
+      const std::vector<const Datum*> pointers{&given, &weights};
+      std::vector<Datum> results(1);
+      prepared.run(attributes, pointers, results);
+      expect_close(results[0].tensor(), run_kernel(c.op, attributes, {x, w})[0], 1e-5f);
+    }
+  }
+}
+
 TEST(OnednnConvolution, NarrowFloats) {
   for (DType dtype : {DType::BF16, DType::F16}) {
     Tensor x = random_tensor({1, 8, 6, 6}, 1, dtype), w = random_tensor({8, 8, 3, 3}, 2, dtype);

@@ -21,7 +21,6 @@ struct ConvolutionShape {
   memory::dims strides, dilations, pad_begin, pad_end;
   int64_t groups = 1;
 
-  bool is_depthwise() const { return groups > 1 && groups == x[1] && groups == y[1]; }
   // An axis of one element, the innermost one.
   void add_axis() {
     for (Shape* shape : {&x, &y, &w}) shape->push_back(1);
@@ -124,8 +123,7 @@ class Convolution : public ShapedKernel {
     bool has_bias = shapes.size() > 2 && shapes[2].has_value(), has_addend = shapes.size() > 3 && shapes[3].has_value();
     if (has_bias && *shapes[2] != Shape{shape->y[1]}) return nullptr;
     if (has_addend && *shapes[3] != result) return nullptr;
-    // The library's kernels of depthwise convolutions know images only; of rows it takes them for products of blocks of channels.
-    if (!transposed_ && shape->x.size() == 3 && shape->is_depthwise()) shape->add_axis();
+    if (wants_axis(*shapes[1])) shape->add_axis();
 
     const memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(shape->w);
     const memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
@@ -175,7 +173,9 @@ class Convolution : public ShapedKernel {
   bool restores(size_t i) const override { return packs(i); }
   Tensor restored(size_t i) const override {
     const Shape& w = constant(i)->shape();
-    return packed_.unpacked(dtype_, w, given_weights(grouped_weights(w)));
+    Shape grouped = grouped_weights(w);
+    if (wants_axis(w)) grouped.push_back(1);
+    return packed_.unpacked(dtype_, w, given_weights(grouped));
   }
 
  protected:
@@ -210,6 +210,12 @@ class Convolution : public ShapedKernel {
     }
     if (element_count(s.x) == 0 || element_count(s.y) == 0 || element_count(w) == 0) return std::nullopt;
     return s;
+  }
+
+  // The library's kernels of depthwise convolutions know images only; of rows it takes them for products of blocks of channels.
+  bool wants_axis(const Shape& w) const {
+    const int64_t groups = attributes().get_int("group", 1);
+    return !transposed_ && w.size() == 3 && groups > 1 && w[0] == groups && w[1] == 1;
   }
 
   // The shape of W as [groups,] out, in, kernel.

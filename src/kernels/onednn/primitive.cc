@@ -313,14 +313,14 @@ void ShapedKernel::run_reference(KernelContext& context) const {
   std::vector<Datum> constants(context.num_inputs());
   std::vector<const Datum*> inputs;
   bool has_restored = false;
-  for (size_t i = 0; i < constants.size(); ++i) {
-    const bool is_restored = has_packed(i);
-    if (is_restored) {
-      std::lock_guard lock(making_);
-      constants[i] = Datum(restored(i));
+  {
+    std::lock_guard lock(making_);
+    for (size_t i = 0; i < constants.size(); ++i) {
+      const bool is_restored = has_packed(i);
+      if (is_restored) constants[i] = Datum(restored(i));
+      inputs.push_back(is_restored ? &constants[i] : &context.input_datum(i));
+      has_restored = has_restored || is_restored;
     }
-    inputs.push_back(is_restored ? &constants[i] : &context.input_datum(i));
-    has_restored = has_restored || is_restored;
   }
   has_restored ? anfora::kernels::run_reference(context, data_.op, inputs) : reference_(context);
 }
