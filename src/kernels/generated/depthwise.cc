@@ -17,6 +17,7 @@
 
 #include <algorithm>
 
+#include "kernels/generated/image_plan.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
@@ -48,8 +49,8 @@ struct FilterShape {
 // What is the same for images of all sizes.
 struct DepthwiseLayout {
   DepthwiseCode code;
-  Window window;                        // of the image's one or two axes
-  int64_t channels = 0, depth = 0;      // depth: channels of the input
+  Window window;                                // of the image's one or two axes
+  int64_t channels = 0, depth = 0;              // depth: channels of the input
   int64_t group_inputs = 1, group_results = 1;  // channels of a group
 
   bool is_depthwise() const { return group_inputs == 1 && group_results == 1; }
@@ -73,48 +74,27 @@ struct DepthwiseLayout {
   std::vector<int64_t> of_panels(const FilterShape& of) const { return {of.size(), channels, code.panel_channels()}; }
 };
 
-// How a convolution of images of certain sizes runs. An image of one axis is a row.
-struct DepthwisePlan {
-  DepthwisePlan(InputShapes of, const DepthwiseLayout& layout, const Window& window)
-      : shapes(std::move(of)),
-        batch((*shapes[kInput])[0]),
-        rows(window.rank() == 2 ? window.axes[0] : WindowAxis{.input = 1, .output = 1}),
-        columns(window.axes.back()),
-        result{batch},
+// How a convolution of images of certain sizes runs.
+struct DepthwisePlan : ImagePlan {
+  DepthwisePlan(ImagePlan image, const DepthwiseLayout& layout)
+      : ImagePlan(std::move(image)),
         result_tile(layout.tile_of(columns.output)),
         has_long_tiles(layout.has_expansion() && 4 * layout.tile_of(columns.input) < 3 * layout.code.tile.rows),
         expansion_tile(has_long_tiles ? std::min<int64_t>(columns.input, layout.code.tile.rows) : layout.tile_of(columns.input)),
-        padding(std::max<int64_t>(columns.pad_begin, 0)),
-        pitch(padding + std::max(columns.start(columns.output - 1) + columns.reach(), columns.input)),
-        strip_results(Strip::results_of(rows, second_level_cache() / (layout.is_depthwise() ? 4 : 2), layout.group_inputs * pitch * layout.strip_channels())) {
-    for (const WindowAxis& axis : window.axes) result.push_back(axis.output);
-    result.push_back(layout.channels);
-  }
+        strip_results(Strip::results_of(rows, second_level_cache() / (layout.is_depthwise() ? 4 : 2), layout.group_inputs * pitch() * layout.strip_channels())) {}
 
   int64_t inputs() const { return rows.input * columns.input; }  // pixels of an image, and of its result
   int64_t outputs() const { return rows.output * columns.output; }
 
-  InputShapes shapes;
-  int64_t batch;
-  WindowAxis rows, columns;
-  Shape result;
   int64_t result_tile;
   bool has_long_tiles;  // tiles of the expansion go on from row to row of the image, where rows alone would leave much of a tile empty
   int64_t expansion_tile;
-  int64_t padding, pitch;  // pixels before a row of the strip, and of all of it
-  int64_t strip_results;   // rows of the result that a strip gives, so that it stays in the cache
+  int64_t strip_results;  // rows of the result that a strip gives, so that it stays in the cache
 };
 
-// Nothing where the shapes do not fit, which the reference kernel has words for, or there is nothing to compute.
 std::optional<DepthwisePlan> plan_depthwise(const DepthwiseLayout& layout, InputShapes shapes) {
-  const Shape& x = *shapes[kInput];
-  Window window = layout.window;
-  if (x.size() != window.rank() + 2 || x.back() != layout.depth || element_count(x) == 0) return std::nullopt;
-  resolve_window(window, std::span(x).subspan(1, window.rank()));
-  if (window.outputs() == 0) return std::nullopt;
-  DepthwisePlan plan(std::move(shapes), layout, window);
-  const bool has_addend = kAddend < plan.shapes.size() && plan.shapes[kAddend];
-  return has_addend && *plan.shapes[kAddend] != plan.result ? std::nullopt : std::optional(std::move(plan));
+  std::optional<ImagePlan> image = plan_image(layout.window, layout.depth, layout.channels, std::move(shapes));
+  return image ? std::optional(DepthwisePlan(std::move(*image), layout)) : std::nullopt;
 }
 
 bool read_bias(const InputDescription& bias, int64_t channels, Epilogue& epilogue) {
@@ -282,7 +262,7 @@ class DepthwiseKernel : public PreparedKernel {
           plan_(plan),
           panels_(std::min(layout_.panels_at_once(), layout_.panels() - panel)),
           width_(panels_ * layout_.code.panel_channels()),
-          line_size_(plan.pitch * width_),
+          line_size_(plan.pitch() * width_),
           row_size_(layout_.group_inputs * line_size_),
           first_channel_(panel * layout_.code.panel_channels()),
           input_(context.input(kInput).data<float>().data() + image * plan.inputs() * layout_.depth),
@@ -323,11 +303,11 @@ class DepthwiseKernel : public PreparedKernel {
    private:
     // What is read but never written: padding, and channels of the last panel that there are not.
     void clear_padding(bool has_edge) {
-      const int64_t begin = plan_.padding * width_, end = begin + plan_.columns.input * width_;
+      const int64_t begin = plan_.padding() * width_, end = begin + plan_.columns.input * width_;
       strip_.clear_around(line_size_, begin, has_edge ? begin : end);
     }
 
-    float* pixels_of(int64_t row) { return strip_.row(row) + plan_.padding * width_; }
+    float* pixels_of(int64_t row) { return strip_.row(row) + plan_.padding() * width_; }
 
     // Rows [begin, end) of the input.
     void fill(int64_t begin, int64_t end) {
@@ -392,7 +372,7 @@ class DepthwiseKernel : public PreparedKernel {
       arguments[kTapRows] = count * layout_.group_inputs;
       arguments[kFilters] = address_of(filters_ + taps.first * layout_.group_inputs * columns.kernel * layout_.code.panel_channels());
       const float* top = count == 0 ? strip_.begin() : strip_.row(rows.start(row) + taps.first * rows.dilation);
-      const float* image = top + (columns.start(0) + plan_.padding) * width_;
+      const float* image = top + (columns.start(0) + plan_.padding()) * width_;
       const int64_t tile = plan_.result_tile, rest = columns.output % tile;
       auto run_tiles = [&](int64_t pixel, int64_t number) {
         const int64_t place = (row * columns.output + pixel) * layout_.channels;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/generated/image_plan.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
@@ -56,44 +57,23 @@ struct GroupedLayout {
   std::vector<int64_t> of_panels() const { return {groups, code.depth, results, code.panel_columns()}; }
 };
 
-// How a convolution of images of certain sizes runs. An image of one axis is a row.
-struct GroupedPlan {
-  GroupedPlan(InputShapes of, const GroupedLayout& layout, const Window& window)
-      : shapes(std::move(of)),
-        batch((*shapes[kImage])[0]),
-        rows(window.rank() == 2 ? window.axes[0] : WindowAxis{.input = 1, .output = 1}),
-        columns(window.axes.back()),
-        result{batch},
-        padding(std::max<int64_t>(columns.pad_begin, 0)),
-        line_size((padding + std::max(columns.start(columns.output - 1) + columns.reach(), columns.input)) * layout.inputs),
+// How a convolution of images of certain sizes runs.
+struct GroupedPlan : ImagePlan {
+  GroupedPlan(ImagePlan image, const GroupedLayout& layout)
+      : ImagePlan(std::move(image)),
+        line_size(pitch() * layout.inputs),
         row_size(layout.groups_at_once() * line_size),
         strip_results(Strip::results_of(rows, second_level_cache() / 4, row_size)),
-        tiling(columns.output, layout.code.tile) {
-    for (const WindowAxis& axis : window.axes) result.push_back(axis.output);
-    result.push_back(layout.channels());
-  }
+        tiling(columns.output, layout.code.tile) {}
 
-  InputShapes shapes;
-  int64_t batch;
-  WindowAxis rows, columns;
-  Shape result;
-  int64_t padding;              // pixels before a line of the strip
   int64_t line_size, row_size;  // elements of the strip
   int64_t strip_results;        // rows
   Tiling tiling;                // of a row of the result
 };
 
-// Nothing where the shapes do not fit, which the reference kernel has words for, or there is nothing to compute.
-std::optional<GroupedPlan> make_plan(const GroupedLayout& layout, InputShapes shapes) {
-  const Shape& x = *shapes[kImage];
-  Window window = layout.window;
-  if (x.size() != window.rank() + 2 || x.back() != layout.depth() || element_count(x) == 0) return std::nullopt;
-  resolve_window(window, std::span(x).subspan(1, window.rank()));
-  if (window.outputs() == 0) return std::nullopt;
-  GroupedPlan plan(std::move(shapes), layout, window);
-  auto has_shape = [&](size_t i, const Shape& shape) { return i >= plan.shapes.size() || !plan.shapes[i] || *plan.shapes[i] == shape; };
-  if (!has_shape(kGroupBias, Shape{layout.channels()}) || !has_shape(kGroupAddend, plan.result)) return std::nullopt;
-  return plan;
+std::optional<GroupedPlan> plan_groups(const GroupedLayout& layout, InputShapes shapes) {
+  std::optional<ImagePlan> image = plan_image(layout.window, layout.depth(), layout.channels(), std::move(shapes));
+  return image ? std::optional(GroupedPlan(std::move(*image), layout)) : std::nullopt;
 }
 
 std::optional<GroupedLayout> lay_out_groups(const KernelData& data, Isa isa) {
@@ -162,7 +142,7 @@ class GroupedConvolution : public PreparedKernel {
 
   // False where there is no code for it, and none can be made.
   bool prepare(ProductGenerator generate) {
-    if (data_.is_static() && !(plan_ = make_plan(layout_, input_shapes(data_)))) return false;
+    if (data_.is_static() && !(plan_ = plan_groups(layout_, input_shapes(data_)))) return false;
     return find_code(generate) && find_panels();
   }
 
@@ -172,7 +152,7 @@ class GroupedConvolution : public PreparedKernel {
   void run(KernelContext& context, State* state) const override {
     if (plan_) return run(context, *plan_);
     const GroupedPlan* plan =
-        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(layout_, std::move(shapes)); });
+        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return plan_groups(layout_, std::move(shapes)); });
     plan ? run(context, *plan) : run_reference(context);
   }
 
@@ -207,7 +187,7 @@ class GroupedConvolution : public PreparedKernel {
           pixels_(image * plan.rows.output * plan.columns.output),
           input_(context.input(kImage).data<float>().data() + image * plan.rows.input * plan.columns.input * layout_.depth() + group * layout_.inputs),
           strip_(plan.rows, plan.strip_results, plan.row_size) {
-      const int64_t begin = plan.padding * layout_.inputs;
+      const int64_t begin = plan.padding() * layout_.inputs;
       strip_.clear_around(plan.line_size, begin, begin + plan.columns.input * layout_.inputs);  // read, but never written
       const int64_t first_channel = group * layout_.results;
       weights_ = kernel.panels_.data<float>().data() + group * layout_.group_weights();
@@ -243,7 +223,7 @@ class GroupedConvolution : public PreparedKernel {
       const int64_t inputs = layout_.inputs, pixels = plan_.columns.input;
       const float* from = input_ + begin * pixels * layout_.depth();
       for (int64_t row = begin; row < end; ++row) {
-        float* to = strip_.row(row) + plan_.padding * inputs;
+        float* to = strip_.row(row) + plan_.padding() * inputs;
         for (int64_t pixel = 0; pixel < pixels; ++pixel, from += layout_.depth(), to += inputs) {
           const float* piece = from;
           for (int64_t group = 0; group < groups_; ++group) {
@@ -259,7 +239,7 @@ class GroupedConvolution : public PreparedKernel {
       std::array<int64_t, kProductArguments> arguments = arguments_;
       arguments[kLines] = std::max<int64_t>(taps.last - taps.first, 0);
       const float* top = arguments[kLines] == 0 ? strip_.begin() : strip_.row(rows.start(row) + taps.first * rows.dilation);
-      const float* image = top + (columns.start(0) + plan_.padding) * layout_.inputs;
+      const float* image = top + (columns.start(0) + plan_.padding()) * layout_.inputs;
       const float* weights = weights_ + taps.first * layout_.line_steps() * layout_.code.panel_columns();
       for (int64_t group = 0; group < groups_; ++group) {
         const int64_t channel = bytes(group * layout_.results);
@@ -354,7 +334,7 @@ bool prefers_grouped_convolution(const KernelData& data) {
   if (!layout) return false;
   // Of rows the library would make a primitive for each length.
   if (!data.is_static() && layout->window.rank() == 1) return describe(layout->code.isa).has_fma;
-  return has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) && (!data.is_static() || make_plan(*layout, input_shapes(data)));
+  return has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) && (!data.is_static() || plan_groups(*layout, input_shapes(data)));
 }
 
 std::unique_ptr<PreparedKernel> prepare_grouped_convolution(KernelData& data, ProductGenerator generate) {
