@@ -64,9 +64,9 @@ struct Blocking {
   int64_t rows = 100;   // of a block at most: the more, the fewer panels are formed, as long as the operands stay in the second-level cache
 
   // A single thread computes as two do.
-  static Blocking of_machine(Isa isa) {
-    constexpr int64_t kCacheBytesOfRow = 10 << 10, kWidestLanes = 16, kMostRows = 100, kFewestRows = 20;  // as measured; narrow tiles read operands more often
-    const int64_t fit = second_level_cache() * describe(isa).lanes / (kWidestLanes * kCacheBytesOfRow);
+  static Blocking of_machine() {
+    constexpr int64_t kCacheBytesOfRow = 10 << 10, kMostRows = 100, kFewestRows = 20;  // as measured
+    const int64_t fit = second_level_cache() / kCacheBytesOfRow;
     return {.threads = std::clamp<int64_t>(thread_count(), 2, 16), .rows = std::clamp(fit, kFewestRows, kMostRows)};
   }
   int64_t count_blocks(int64_t of_rows) const {
@@ -94,15 +94,16 @@ struct Sizes {
   int64_t matrices = 1, blocks = 1;  // of A, and of the rows of each
 };
 
-// Whether it pays. In multiply-adds of vectors, as measured with AVX-512 and AVX2: beside the seven products what forming the operands takes for each vector of A,
-// forming panels for each of a quarter of B and a block, and the sums for each vector of Y. Threads that find no block wait.
+// Whether it pays. In multiply-adds of vectors, as measured with AVX-512: beside the seven products what forming the operands takes for each vector of A,
+// forming panels for each of a quarter of B and a block, and the sums for each vector of Y. Threads that find no block wait. Narrower tiles read operands
+// more often, which leaves nothing of the gain.
 bool is_worthwhile(const Sizes& of, const StrassenCode& code, int64_t pairs, int64_t threads) {
-  const bool is_wide = describe(code.isa).lanes >= 16;
-  const double of_operand = is_wide ? 12 : 20, of_panel = is_wide ? 1.5 : 3, of_result = is_wide ? 12 : 20;
-  constexpr double kGain = 0.98;
+  constexpr int kFewestLanes = 16;
+  if (describe(code.isa).lanes < kFewestLanes) return false;
+  constexpr double kOfOperand = 12, kOfPanel = 1.5, kOfResult = 12, kGain = 0.98;
   const auto lanes = static_cast<double>(describe(code.isa).lanes), half = static_cast<double>(code.half_depth(of.depth)), rows = static_cast<double>(ceil_div(of.rows, 2)),
              columns = static_cast<double>(pairs * code.panel_columns()) / lanes, blocks = static_cast<double>(of.blocks);
-  const double seven = 7 * rows * half * columns + 4 * (of_operand * rows * half / lanes + of_panel * blocks * half * columns + of_result * rows * columns);
+  const double seven = 7 * rows * half * columns + 4 * (kOfOperand * rows * half / lanes + kOfPanel * blocks * half * columns + kOfResult * rows * columns);
   const double direct = static_cast<double>(of.rows) * static_cast<double>(of.depth) * static_cast<double>(of.columns) / lanes;
   const int64_t all_blocks = of.matrices * of.blocks, places = ceil_div(all_blocks, threads) * threads;
   return seven * static_cast<double>(places) < kGain * direct * static_cast<double>(all_blocks);
@@ -674,7 +675,7 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   if (!layout || layout->taps != 1) return nullptr;
   const StridedOperand matrix = *weights_matrix(data, attributes);
   if (matrix.strides[0] != 1 && matrix.strides[1] != 1) return nullptr;
-  Blocking blocking = Blocking::of_machine(layout->code.isa);
+  Blocking blocking = Blocking::of_machine();
   if (const PackedConstant* packed = find_packed(data, kStepBalance)) {
     if (packed->layout.size() != kSizesOfLayout) return nullptr;
     blocking = {.threads = packed->layout[kSizesOfLayout - 2], .rows = packed->layout[kSizesOfLayout - 1]};
