@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
@@ -47,10 +48,16 @@ constexpr int64_t kRangesOfAThread = 4;
 // which at an alignment below the next section's may end up in a page of its own that is not loaded.
 alignas(16) thread_local bool in_range = false;
 
-// Arenas live as long as the process: threads that they lent may still be on the way out. `threads` is at most one a CPU.
+// More than there are CPUs would only be asked for, and told about on standard error.
+int& most_threads() {
+  static int most = tbb::info::default_concurrency();
+  return most;
+}
+
+// Arenas live as long as the process: threads that they lent may still be on the way out.
 tbb::task_arena& arena_of(int threads) {
   using Arenas = std::vector<std::atomic<tbb::task_arena*>>;
-  static auto& arenas = *new Arenas(static_cast<size_t>(tbb::info::default_concurrency()) + 1);
+  static auto& arenas = *new Arenas(static_cast<size_t>(most_threads()) + 1);
   std::atomic<tbb::task_arena*>& arena = arenas[static_cast<size_t>(threads)];
   if (tbb::task_arena* made = arena.load(std::memory_order_acquire)) return *made;
   auto made = std::make_unique<tbb::task_arena>(threads);
@@ -126,6 +133,11 @@ void on_threads(Work&& work) {
 
 int thread_count() { return tbb::this_task_arena::max_concurrency(); }
 
+void allow_threads(int most) {
+  static tbb::global_control workers(tbb::global_control::max_allowed_parallelism, static_cast<size_t>(most));
+  most_threads() = most;
+}
+
 namespace detail {
 
 void with_threads(int threads, void* state, void (*body)(void* state)) {
@@ -142,10 +154,8 @@ void with_threads(int threads, void* state, void (*body)(void* state)) {
   };
   __tsan_release(&cancellation);
   const AwaitedWork awaited{&cancellation};
-  // More than there are CPUs would only be asked for, and told about on standard error.
-  const int most = tbb::info::default_concurrency();
   on_threads([&] {
-    const CallersArena arena(std::clamp(threads > 0 ? threads : usable_processors(), 1, most));
+    const CallersArena arena(std::clamp(threads > 0 ? threads : usable_processors(), 1, most_threads()));
     (*arena).execute(work);
   });
 }

@@ -10,6 +10,9 @@ namespace anfora {
 // Of the caller: as many as with_threads() gave it, or one a CPU.
 int thread_count();
 
+// with_threads() gives up to `most` threads from here on, where there are fewer CPUs, too: for tests of how work is split. Not beside running loops.
+void allow_threads(int most);
+
 // The grain of items that cost `cost` each, when `work` of it is worth a thread; at least 1.
 inline int64_t grain_of(int64_t work, int64_t cost) { return std::max<int64_t>(work / std::max<int64_t>(cost, 1), 1); }
 

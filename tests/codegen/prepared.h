@@ -46,7 +46,7 @@ struct Prepared {
 
 // By any number of threads, and from the data alone.
 inline void expect_the_same_again(const Prepared& prepared, const Tensor& result) {
-  for (int threads : {1, 2, 3})
+  for (int threads : {1, 2, 3, 7, 16})
     with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
   kernels::KernelData copied = prepared.data;
   for (size_t i = 0; i < copied.inputs.size(); ++i) {
