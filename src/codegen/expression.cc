@@ -48,7 +48,7 @@ constexpr ScalarFunction kFunctions[] = {
     {"is_nan", 1, false, [](Builder&, VectorMath& m, Arguments x) { return m.is_nan(x[0]); }},
     {"sqrt", 1, true, [](Builder& b, VectorMath&, Arguments x) { return b.square_root(x[0]); }},
     {"exp", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.exp(x[0]); }},
-    {"exp_of_negative", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.exp_below_overflow(x[0]); }},
+    {"exp_of_negative", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.exp_of_negative(x[0]); }},
     {"expm1_of_negative", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.expm1(x[0]); }},
     {"log", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.log(x[0]); }},
     {"sigmoid", 1, true, [](Builder&, VectorMath& m, Arguments x) { return m.sigmoid(x[0]); }},
@@ -278,6 +278,7 @@ class StatementParser {
     };
     if (name == "row_sum") return reduce(Kind::Sum);
     if (name == "row_max") return reduce(Kind::Largest);
+    if (name == "row_max_number") return reduce(Kind::LargestNumber);
     if (name == "row_min") return reduce(Kind::Smallest);
     if (name == "row_mean") return apply("/", {reduce(Kind::Sum), add({.kind = Kind::RowSize, .operands = {}})});
     if (name == "pow" && operands.size() == 2 && is_float(operands[1])) {

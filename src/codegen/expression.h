@@ -29,6 +29,7 @@ struct Term {
     Apply,
     Sum,  // along a row
     Largest,
+    LargestNumber,  // as if there were no NaN, and zeros were alike
     Smallest,
   };
   Kind kind = Kind::Number;

@@ -1,7 +1,7 @@
 // A group's statements become passes over a row, while it is in the cache. A pass computes sums and extrema along the row; what depends on
 // them comes in a later pass. Softmax takes three:
 //
-//     %1 = row_max(%0)                        pass 0: reads the row
+//     %1 = row_max_number(%0)                 pass 0: reads the row
 //     %2 = exp_of_negative(%0 - %1)           pass 1: writes %2 to a buffer, and sums it
 //     %3 = %2 / row_sum(%2)                   pass 2: reads the buffer, writes the result
 //
@@ -204,15 +204,21 @@ class GroupBuilder {
       const Kind kind = term(reductions[i]).kind;
       Value total = rest[i];
       for (size_t k = 1; k < at_once; ++k) total = combined(kind, total, sums[k * count + i]);
-      row_values_[reductions[i]] = b_.of_lanes(kind == Kind::Sum       ? Op::SumOfLanes
-                                               : kind == Kind::Largest ? Op::LargestOfLanes
-                                                                       : Op::SmallestOfLanes,
+      row_values_[reductions[i]] = b_.of_lanes(kind == Kind::Sum        ? Op::SumOfLanes
+                                               : kind == Kind::Smallest ? Op::SmallestOfLanes
+                                                                        : Op::LargestOfLanes,
                                                total);
     }
   }
 
+  // The first is no NaN, where NaN counts for nothing.
   Value combined(Kind kind, Value a, Value b) {
-    return kind == Kind::Sum ? b_.add(a, b) : kind == Kind::Largest ? math_.larger(a, b) : math_.smaller(a, b);
+    switch (kind) {
+      case Kind::Sum: return b_.add(a, b);
+      case Kind::LargestNumber: return b_.maximum(b, a);
+      case Kind::Largest: return math_.larger(a, b);
+      default: return math_.smaller(a, b);
+    }
   }
 
   // Whether a pass computes something that takes longer than its sums.
@@ -226,7 +232,7 @@ class GroupBuilder {
 
   static float neutral(Kind kind) {
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    return kind == Kind::Sum ? 0 : kind == Kind::Largest ? -kInfinity : kInfinity;
+    return kind == Kind::Sum ? 0 : kind == Kind::Smallest ? kInfinity : -kInfinity;
   }
 
   // One vector of a pass, from element `at` of the row on.
@@ -366,6 +372,7 @@ class GroupBuilder {
         break;
       }
       case Kind::Largest:
+      case Kind::LargestNumber:
       case Kind::Smallest: made = number_of_row(term(t).operands[0]); break;
       default: {
         std::vector<Value> operands;

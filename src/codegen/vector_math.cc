@@ -126,21 +126,21 @@ Value VectorMath::exp_of_negative_normal(Value x) {
   return b_.select(b_.less(x, b_.constant(-87)), b_.constant(0), exp_of_small(x));
 }
 
-Value VectorMath::exp_below_overflow(Value x) {
-  const auto [shifted, tail] = reduce_exponent(x);
-  return scaled_exponential(x, b_.subtract(shifted, b_.as_bits(b_.constant(kShift))), tail);
-}
-
-// 2^n in two factors, as the result may be subnormal.
-Value VectorMath::scaled_exponential(Value x, Value n, Value tail) {
-  const Value half = b_.binary(Op::ShiftRight, n, b_.bits(1));
-  const Value result =
-      b_.multiply(b_.multiply(b_.add(b_.constant(1), tail), power_of_two(half)), power_of_two(b_.subtract(n, half)));
+// For x up to 89, by way of exp(x) 2^more, which has to be a normal number where x is above −104: only the last step rounds to a subnormal one.
+// `inverse` is 2^−more.
+Value VectorMath::scaled_exponential(Value x, Value more, Value inverse) {
+  const auto [n, tail] = reduce_exponent(x);
+  const Value scale = power_of_two(b_.add(n, more));
+  const Value result = b_.multiply(fma(scale, tail, scale), inverse);
   return b_.select(b_.less(x, b_.constant(-104)), b_.constant(0), result);
 }
 
+Value VectorMath::exp_of_negative(Value x) { return scaled_exponential(x, b_.bits(64), b_.constant(0x1p-64f)); }
+
 Value VectorMath::exp(Value x) {
-  return b_.select(b_.less(b_.constant(89), x), b_.constant(kInfinity), exp_below_overflow(x));
+  const Value is_negative = b_.less(x, b_.constant(0));
+  const Value more = b_.select(is_negative, b_.bits(64), b_.bits(-1)), inverse = b_.select(is_negative, b_.constant(0x1p-64f), b_.constant(2));
+  return b_.select(b_.less(b_.constant(89), x), b_.constant(kInfinity), scaled_exponential(x, more, inverse));
 }
 
 Value VectorMath::expm1(Value x) {
@@ -189,7 +189,7 @@ Value VectorMath::sigmoid(Value x) {
 }
 
 Value VectorMath::softplus(Value x) {
-  const Value tail = log1p_of_fraction(exp_below_overflow(with_sign(magnitude(x), b_.constant(-1))));
+  const Value tail = log1p_of_fraction(exp_of_negative(with_sign(magnitude(x), b_.constant(-1))));
   return b_.add(b_.maximum(x, b_.constant(0)), tail);
 }
 

@@ -40,9 +40,9 @@ class VectorMath {
   Value integer_of(Value x);
 
   Value exp(Value x);
-  Value exp_below_overflow(Value x);  // for x ≤ 89
-  Value exp_of_negative_normal(Value x);  // for x ≤ 0; 0 where the result would be subnormal
-  Value expm1(Value x);               // for x ≤ 88
+  Value exp_of_negative(Value x);         // for x ≤ 0
+  Value exp_of_negative_normal(Value x);  // the same, but 0 where the result would be subnormal
+  Value expm1(Value x);                   // for x ≤ 88
   Value log(Value x);
   Value sigmoid(Value x);
   Value softplus(Value x);
@@ -70,7 +70,7 @@ class VectorMath {
   };
   Reduced reduce_exponent(Value x);
   Value power_of_two(Value n, int32_t more = 0);  // 2^(n + more), by the lower nine bits of n
-  Value scaled_exponential(Value x, Value n, Value tail);
+  Value scaled_exponential(Value x, Value more, Value inverse);
   Value exp_of_small(Value x);  // for |x| ≤ 87
   Value exp_tail(Value r);       // exp(r) − 1 for |r| ≤ ln 2 / 2
   Value log1p_of_fraction(Value x);

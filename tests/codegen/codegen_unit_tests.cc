@@ -598,6 +598,7 @@ TEST(Groups, AreThoseOfTheEvaluator) {
       {"%0 + %1 * %2", "%3 < 0 ? 0.5 : smaller(larger(%3, %1), -%0)"},
       {"e = exp_of_negative(%0 - row_max(%0 + %1)); e / row_sum(e)", "%3 * %2 - row_min(%3)"},
       {"d = %0 - row_mean(%0); d / sqrt(row_mean(d * d) + 1e-05)", "row_sum(%2) + row_size"},
+      {"row_max_number(sqrt(%0)) + %1", "%3 - row_max_number(%1)"},  // square roots that are NaN
       {"sin(%0) * cos(100000 * %2)", "pow(abs(%0), 7 * %2) + floor(%1) * ceil(%0) - nearest(%2)"},
   };
   for (Isa isa : isas_here()) {

@@ -2,13 +2,14 @@
 // `group` fuses.
 //
 //     Relu             X < 0 ? 0 : X
-//     Softmax          e = exp_of_negative(input - row_max(input)); e / row_sum(e)
+//     Softmax          e = exp_of_negative(input - row_max_number(input)); e * (1 / row_sum(e))
 //
 // An expression is over the names of the operator's inputs and attributes; omitted inputs are `none`, and `x ?? y` is y where x is. There are
 // + − * / and comparisons, && || !, c ? x : y, numbers, `infinity`, `nan`, strings for attributes of text ('tanh'), locals (d = …; …), and
 // functions; `lowest` and `highest` are the limits of the result's type, `result_type` is its name as a string. Integers are written #-1i (i32)
 // and #-1l (i64), and wrap; f32(x), i32(x), i64(x) and bool(x) convert. Where there is any number of inputs, the form is of two. Functions of a
-// row (row_sum, row_mean, row_max, row_min, row_size) are along the last axis: such an operator has this form only where it works along that one.
+// row (row_sum, row_mean, row_max, row_min, row_size, and row_max_number, for which NaN is no number) are along the last axis: such an operator has
+// this form only where it works along that one.
 #pragma once
 
 #include <cstdint>

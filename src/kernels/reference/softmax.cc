@@ -34,7 +34,7 @@ void softmax_row(const T* in, T* out, int64_t n, bool logarithm) {
     double sum = 0;
     for (int64_t at = 0; at < n; at += 256) {
       const int64_t count = std::min<int64_t>(256, n - at);
-      for (int64_t i = 0; i < count; ++i) block[i] = exp_below_overflow(in[at + i] - largest);
+      for (int64_t i = 0; i < count; ++i) block[i] = exp_of_negative(in[at + i] - largest);
       sum += fold_row<double>(block, count, SumFold{});
     }
     const T log_sum = static_cast<T>(std::log(sum));
@@ -43,7 +43,7 @@ void softmax_row(const T* in, T* out, int64_t n, bool logarithm) {
     return;
   }
   ANFORA_INDEPENDENT_ITERATIONS
-  for (int64_t i = 0; i < n; ++i) out[i] = exp_below_overflow(in[i] - largest);
+  for (int64_t i = 0; i < n; ++i) out[i] = exp_of_negative(in[i] - largest);
   const T factor = static_cast<T>(1 / fold_row<double>(out, n, SumFold{}));
   for (int64_t i = 0; i < n; ++i) out[i] *= factor;
 }
@@ -67,7 +67,7 @@ void softmax_strip(const T* in, T* out, int64_t length, int64_t stride, int64_t 
       for (int64_t j = 0; j < width; ++j) block[r * width + j] = in[(first + r) * stride + j] - largest[j];
     }
     ANFORA_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count * width; ++i) block[i] = exp_below_overflow(block[i]);
+    for (int64_t i = 0; i < count * width; ++i) block[i] = exp_of_negative(block[i]);
     for (int64_t r = 0; r < count; ++r) {
       for (int64_t j = 0; j < width; ++j) sums[j] += block[r * width + j];
       if (!logarithm) std::copy_n(block + r * width, width, out + (first + r) * stride);

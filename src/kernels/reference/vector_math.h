@@ -61,19 +61,27 @@ ANFORA_VECTOR_MATH float exp_of_small(float x) {
   return std::fma(scale, tail, scale);
 }
 
-// exp(x) for x up to 89.
-ANFORA_VECTOR_MATH float exp_below_overflow(float x) {
-  auto [n, tail] = detail::reduce_exponent(x);
-  // 2^n in two factors, as n goes from -150 (a subnormal result) to 128.
-  int32_t half = n >> 1;
-  float result = (1.0f + tail) * detail::power_of_two(half) * detail::power_of_two(n - half);
+namespace detail {
+
+// exp(x) for x up to 89, by way of exp(x) 2^more, which has to be a normal number where x is above -104: only the last step rounds to a subnormal one.
+// `inverse` is 2^-more.
+ANFORA_VECTOR_MATH float scaled_exponential(float x, int32_t more, float inverse) {
+  auto [n, tail] = reduce_exponent(x);
+  float scale = power_of_two(n + more);
+  float result = std::fma(scale, tail, scale) * inverse;
   // A mask rather than a select: after one, GCC would go on with the constant 0 on a path of its own, and not vectorize.
   uint32_t mask = 0u - static_cast<uint32_t>(!(x < -104.0f));
   return std::bit_cast<float>(std::bit_cast<uint32_t>(result) & mask);
 }
 
+}  // namespace detail
+
+// exp(x) for x up to 0.
+ANFORA_VECTOR_MATH float exp_of_negative(float x) { return detail::scaled_exponential(x, 64, 0x1p-64f); }
+
 ANFORA_VECTOR_MATH float exp(float x) {
-  float result = exp_below_overflow(x);
+  bool is_negative = x < 0.0f;
+  float result = detail::scaled_exponential(x, is_negative ? 64 : -1, is_negative ? 0x1p-64f : 2.0f);
   return x > 89.0f ? std::numeric_limits<float>::infinity() : result;
 }
 
@@ -152,7 +160,7 @@ ANFORA_VECTOR_MATH float sigmoid(float x) {
 
 // log(1 + exp(x)).
 ANFORA_VECTOR_MATH float softplus(float x) {
-  float tail = log1p_of_fraction(exp_below_overflow(-std::fabs(x)));
+  float tail = log1p_of_fraction(exp_of_negative(-std::fabs(x)));
   return (x > 0.0f ? x : 0.0f) + tail;
 }
 
@@ -278,7 +286,7 @@ ANFORA_VECTOR_MATH float atan(float x) {
 }
 
 inline double exp(double x) { return std::exp(x); }
-inline double exp_below_overflow(double x) { return std::exp(x); }
+inline double exp_of_negative(double x) { return std::exp(x); }
 inline double expm1(double x) { return std::expm1(x); }
 inline double log(double x) { return std::log(x); }
 inline double tanh(double x) { return std::tanh(x); }
