@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <tuple>
 
 #include "codegen/attention.h"
 #include "codegen/code_cache.h"
@@ -24,6 +25,7 @@
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/recurrent.h"
 #include "kernels/generated/strassen.h"
+#include "support/hash.h"
 
 namespace anfora::codegen {
 namespace {
@@ -37,18 +39,19 @@ const MachineCode& shared_code(const Function& function, Isa isa) {
     MachineCode code;
   };
   static std::mutex mutex;
-  static auto& known = *new std::map<std::pair<Isa, std::string>, Shared>;
+  static auto& known = *new std::map<std::tuple<Isa, uint64_t, uint64_t>, Shared>;
   static const auto& kept = *new CodeCache;
-  std::string text = to_string(function);
+  const std::string key = encoded(function);
+  const ContentHash hash = content_hash(key.data(), key.size());
   std::unique_lock lock(mutex);
-  Shared& shared = known[{isa, text}];
+  Shared& shared = known[{isa, hash.low, hash.high}];
   lock.unlock();
   std::call_once(shared.once, [&] {
-    if (auto found = kept.find(isa, text)) {
+    if (auto found = kept.find(isa, key)) {
       shared.code = *std::move(found);
     } else {
       shared.code = compile({&function, 1}, isa);
-      kept.keep(text, shared.code);
+      kept.keep(key, shared.code);
     }
   });
   return shared.code;

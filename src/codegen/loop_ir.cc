@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "anfora/error.h"
@@ -187,6 +188,30 @@ Value Builder::choose(Value condition, const Type& type, const std::function<Val
     });
   }
   return append({.op = Op::Result, .type = type, .operands = {chosen}, .number = 0});
+}
+
+std::string encoded(const Function& function) {
+  std::vector<int32_t> words;
+  constexpr size_t kWordsOfNode = 16;  // or so
+  words.reserve(kWordsOfNode * function.nodes.size());
+  auto put = [&](auto... all) { (words.push_back(static_cast<int32_t>(all)), ...); };
+  auto put_list = [&](const std::vector<Value>& values) {
+    put(values.size());
+    words.insert(words.end(), values.begin(), values.end());
+  };
+  put(function.parameters.size(), function.nodes.size(), function.blocks.size());
+  for (const Parameter& parameter : function.parameters) put(parameter.element);
+  for (const Node& node : function.nodes) {
+    put(node.op, node.type.element, node.type.rows, node.type.vectors, node.type.lanes, node.number, node.number >> 32, std::bit_cast<int32_t>(node.scalar), node.unroll,
+        node.blocks[0], node.blocks[1]);
+    put_list(node.operands);
+  }
+  for (const Block& block : function.blocks) {
+    put_list(block.items);
+    put_list(block.nodes);
+    put_list(block.yields);
+  }
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(int32_t)};
 }
 
 }  // namespace anfora::codegen

@@ -208,6 +208,8 @@ Type repeated(const Type& a, const Type& b);
 
 std::string to_string(const Type& type);
 std::string to_string(const Function& function);
+// Bytes that are the same where functions are, whatever they and their parameters are called: a key of the code that is made of them.
+std::string encoded(const Function& function);
 std::string_view name(Op op);
 
 // Throws Internal, naming the value: types of operands, definitions before uses and in their scope, masks on single columns,

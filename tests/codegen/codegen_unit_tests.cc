@@ -591,6 +591,26 @@ TEST(Codegen, TheVerifierFindsWhatIsWrong) {
             "loop IR, wrong, %4 (for): carries 16 vectors, in 16 registers");
 }
 
+// A key of what a function does: what it prints as, but for names.
+TEST(LoopIr, IsEncodedByWhatItDoes) {
+  auto sum = [](std::string name, float addend, int64_t stride, int rows, int unroll) {
+    Builder b(std::move(name));
+    const Value p = b.parameter("p", Element::Pointer);
+    const Type tile{Element::F32, rows, 1, 8};
+    const std::vector<Value> sums = b.loop(0, b.integer(4), unroll, std::array{tile}, std::array{b.constant(addend)}, [&](Value i, std::span<const Value> carried) {
+      return std::vector{b.add(carried[0], b.load(tile, b.offset(p, i), b.integer(stride)))};
+    });
+    b.store(p, b.integer(stride), sums[0]);
+    return encoded(b.finish());
+  };
+  const std::string one = sum("f", 1, 8, 2, 1);
+  EXPECT_EQ(sum("g", 1, 8, 2, 1), one);
+  EXPECT_NE(sum("f", 2, 8, 2, 1), one);
+  EXPECT_NE(sum("f", 1, 8 + (int64_t{1} << 32), 2, 1), one);
+  EXPECT_NE(sum("f", 1, 8, 1, 1), one);
+  EXPECT_NE(sum("f", 1, 8, 2, 2), one);
+}
+
 // Groups --------------------------------------------------------------------------------------------------------------
 
 TEST(Groups, AreThoseOfTheEvaluator) {
