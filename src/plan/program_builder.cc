@@ -181,6 +181,20 @@ Operand ProgramBuilder::constant_closure(const ir::Graph* graph) {
   return place->second;
 }
 
+size_t ProgramBuilder::packable_bytes() const {
+  boost::unordered_flat_set<const ir::Node*> counted;
+  size_t bytes = 0;
+  for (const ir::GraphOrder& graph : order_.graphs) {
+    for (const ir::Apply* node : graph.nodes) {
+      for (size_t i = 1; node->primitive() == ir::Primitive::Operation && i < node->num_inputs(); ++i) {
+        const Tensor* tensor = constant_tensor(node->input(i));
+        if (tensor && counted.insert(node->input(i)).second) bytes += tensor->bytes();
+      }
+    }
+  }
+  return bytes;
+}
+
 void ProgramBuilder::add_large_kernels() {
   std::vector<std::pair<size_t, const ir::Apply*>> large;
   for (const ir::GraphOrder& graph : order_.graphs) {

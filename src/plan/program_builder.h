@@ -25,6 +25,8 @@ class ProgramBuilder {
   runtime::Operand constant(const ir::Value& value);
   // A function that captures nothing.
   runtime::Operand constant_closure(const ir::Graph* graph);
+  // Bytes of the constants that kernels may pack: operands behind the first. Tables that rows are gathered from come first.
+  size_t packable_bytes() const;
   // Prepares the kernels with large weights, the largest first: while a weight is packed there are two of it, which counts
   // least where little else has been packed.
   void add_large_kernels();

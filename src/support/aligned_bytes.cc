@@ -10,7 +10,6 @@ namespace anfora {
 namespace {
 
 constexpr size_t kCacheLine = 64;  // also the widest vector register
-constexpr size_t kHugePage = size_t{2} << 20;
 // From this size on a huge page fits. What lies before an aligned address is not touched.
 constexpr size_t kLarge = kHugePage;
 

@@ -11,6 +11,8 @@
 
 namespace anfora {
 
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
 struct FreeBytes {
   void operator()(std::byte* memory) const;
 };

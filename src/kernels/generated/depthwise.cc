@@ -26,6 +26,7 @@
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
+#include "support/lasting_memory.h"
 #include "support/mapped_file.h"
 #include "support/scratch.h"
 
@@ -187,7 +188,7 @@ void for_each_filter_weight(const DepthwiseLayout& layout, const FilterShape& fi
 }
 
 Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const FilterShape& filter) {
-  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.panels(), filter.size(), layout.code.panel_channels()});
+  Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.panels(), filter.size(), layout.code.panel_channels()});
   const float* from = weights.data<float>().data();
   float* to = packed.data<float>().data();
   for_each_filter_weight(layout, filter, [&](int64_t place, int64_t weight) { to[place] = weight < 0 ? 0.0f : from[weight]; });

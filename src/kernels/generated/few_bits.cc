@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/generated/integer_operands.h"
+#include "support/lasting_memory.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 
@@ -98,7 +99,7 @@ void pack_few_bits(KernelData& data, const StridedOperand& matrix, const Product
   const int64_t width = code.panel_columns(), steps = code.steps_of_word(), words = code.depth / steps;
   const int32_t taken = taken_from(weights.dtype());
   const int bits = kBitsOfWord / static_cast<int>(steps);
-  Tensor packed = Tensor::allocate(steps > 1 ? DType::I32 : DType::I8, Shape{layout.panels(), words, width});
+  Tensor packed = LastingMemory::allocate(steps > 1 ? DType::I32 : DType::I8, Shape{layout.panels(), words, width});
   constexpr int64_t kWork = 1 << 16;
   parallel_for(layout.panels(), grain_of(kWork, code.depth * width), [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {

@@ -13,6 +13,7 @@
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
+#include "support/lasting_memory.h"
 #include "support/mapped_file.h"
 
 namespace anfora::kernels::generated {
@@ -120,7 +121,7 @@ void for_each_panel_weight(const GroupedLayout& layout, const F& f) {
 
 Tensor pack_groups(const Tensor& weights, const GroupedLayout& layout) {
   const int64_t width = layout.code.panel_columns();
-  Tensor packed = Tensor::allocate(DType::F32, Shape{layout.channels() / width, layout.code.depth, width});
+  Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.channels() / width, layout.code.depth, width});
   const float* from = weights.data<float>().data();
   float* to = packed.data<float>().data();
   for_each_panel_weight(layout, [&](int64_t weight, int64_t place) { to[place] = from[weight]; });

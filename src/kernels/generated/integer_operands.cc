@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "support/lasting_memory.h"
 #include "support/parallel.h"
 
 namespace anfora::kernels::generated {
@@ -122,7 +123,7 @@ void IntegerOperands::zeros_of_columns(const Tensor* zero_points, int64_t column
 IntegerOperands::Weights IntegerOperands::pack_weights(const Tensor& tensor, const StridedOperand& matrix,
                                                        const Tensor& zero_points, int64_t width) const {
   const int64_t columns = matrix.dims[1], panels = (columns + width - 1) / width, steps = words(matrix.dims[0]);
-  Weights weights{Tensor::allocate(DType::I32, Shape{panels, steps, width}),
+  Weights weights{LastingMemory::allocate(DType::I32, Shape{panels, steps, width}),
                   Tensor::zeros(DType::I32, Shape{2, panels * width})};
   int32_t *words = weights.words.data<int32_t>().data(), *sums = weights.columns.data<int32_t>().data();
   constexpr int64_t kWork = 1 << 16;

@@ -6,6 +6,7 @@
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
+#include "support/lasting_memory.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 
@@ -102,7 +103,7 @@ bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
 template <class Element>
 Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const ProductLayout& layout) {
   const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
-  Tensor packed = Tensor::allocate(tensor.dtype(), Shape{layout.panels(), depth, width});
+  Tensor packed = LastingMemory::allocate(tensor.dtype(), Shape{layout.panels(), depth, width});
   const auto* from = static_cast<const Element*>(tensor.raw());
   auto* to = static_cast<Element*>(packed.raw());
   const auto pack_panel = [&](int64_t panel) {

@@ -34,6 +34,7 @@
 #include "kernels/reference/window.h"
 #include "support/deferred_elements.h"
 #include "support/integers.h"
+#include "support/lasting_memory.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 
@@ -412,7 +413,7 @@ class RecurrentKernel : public PreparedKernel {
   Tensor pack_recurrent_weights() const {
     const Tensor& r = data_.input(kR).constant;
     const int64_t width = code_.panel_columns(), panels = panels_of_gate();
-    Tensor packed = Tensor::allocate(DType::F32, Shape{directions_ * gates() * panels, hidden_, width});
+    Tensor packed = LastingMemory::allocate(DType::F32, Shape{directions_ * gates() * panels, hidden_, width});
     const float* from = r.data<float>().data();
     float* to = packed.data<float>().data();
     constexpr int64_t kWork = 1 << 16;

@@ -35,6 +35,7 @@
 #include "kernels/reference/window.h"
 #include "kernels/strided_product.h"
 #include "support/cache_size.h"
+#include "support/lasting_memory.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -166,7 +167,7 @@ class BalancedWeights {
   }
 
   Tensor panels(int64_t count, int64_t steps, int64_t width) const {
-    Tensor panels = Tensor::allocate(DType::F32, Shape{count, steps, width});
+    Tensor panels = LastingMemory::allocate(DType::F32, Shape{count, steps, width});
     std::vector<float> by_step(static_cast<size_t>(depth_)), by_column(static_cast<size_t>(count_));
     std::ranges::transform(exponents_of_steps_, by_step.begin(), [](int exponent) { return power_of_two(-exponent); });
     std::ranges::transform(exponents_of_columns_, by_column.begin(), [](int exponent) { return power_of_two(-exponent); });

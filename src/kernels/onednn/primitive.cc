@@ -9,6 +9,7 @@
 
 #include "kernels/generated/isa.h"
 #include "kernels/generated/product_layout.h"
+#include "support/lasting_memory.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
 
@@ -181,7 +182,7 @@ Tensor PackedLayouts::unpacked(DType dtype, const Shape& shape, const memory::de
 }
 
 memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
-  Tensor elements = Tensor::allocate(DType::U8, Shape{static_cast<int64_t>(wanted.get_size())});
+  Tensor elements = LastingMemory::allocate(DType::U8, Shape{static_cast<int64_t>(wanted.get_size())});
   memory packed(wanted, cpu(), elements.raw());
   if (tensor.raw()) {
     memory original = handle(plain);

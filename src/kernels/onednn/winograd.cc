@@ -43,6 +43,7 @@
 #include "kernels/onednn/winograd_transforms.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
+#include "support/lasting_memory.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
@@ -71,7 +72,7 @@ void for_each_window(const PanelProducts& form, int64_t C, const F& f) {
 // Channels past the last are 0.
 Tensor windows_in_panels(const Tensor& weights, const PanelProducts& form) {
   const int64_t width = form.width(), size = form.panels() * form.depth() * kTaps * width;
-  Tensor result = Tensor::allocate(DType::F32, Shape{size});
+  Tensor result = LastingMemory::allocate(DType::F32, Shape{size});
   const float* from = weights.data<float>().data();
   float* to = result.data<float>().data();
   if (form.columns() % width != 0) std::fill(to + size - form.depth() * kTaps * width, to + size, 0.0f);
