@@ -3,7 +3,7 @@
 //
 //     %1 = row_max_number(%0)                 pass 0: reads the row
 //     %2 = exp_of_negative(%0 - %1)           pass 1: writes %2 to a buffer, and sums it
-//     %3 = %2 / row_sum(%2)                   pass 2: reads the buffer, writes the result
+//     %3 = %2 * (1 / row_sum(%2))             pass 2: reads the buffer, writes the result
 //
 // What a later pass needs again is computed again, from the row in the cache, unless that is costly: then the first pass that computes it
 // keeps it in a buffer. Numbers of a row (sums, operands that do not change along it, and what is made of those alone) are computed once,

@@ -1,6 +1,5 @@
 #include "support/lasting_memory.h"
 
-#include <atomic>
 #include <mutex>
 
 #include "support/aligned_bytes.h"
@@ -15,7 +14,7 @@ constexpr size_t kAlignment = 64;  // as of all tensors
 struct LastingMemory::Region {
   AlignedBytes bytes;
   size_t size = 0;
-  std::atomic<size_t> used = 0;
+  size_t used = 0;
 
   static std::mutex mutex;
   static std::shared_ptr<Region> current;
@@ -41,19 +40,16 @@ LastingMemory::~LastingMemory() {
 }
 
 Tensor LastingMemory::allocate(DType dtype, std::span<const int64_t> shape) {
-  std::shared_ptr<Region> region;
-  {
-    std::lock_guard lock(Region::mutex);
-    region = Region::current;
-  }
   const Tensor described = Tensor::view(dtype, shape, nullptr, nullptr);
   const size_t size = (described.bytes() + kAlignment - 1) / kAlignment * kAlignment;
-  if (!region || size > region->size) return Tensor::allocate(dtype, shape);
-  size_t begin = region->used.load();
-  do {
-    if (begin + size > region->size) return Tensor::allocate(dtype, shape);
-  } while (!region->used.compare_exchange_weak(begin, begin + size));
-  std::byte* place = region->bytes.get() + begin;
+  std::unique_lock lock(Region::mutex);
+  std::shared_ptr<Region> region = Region::current;
+  if (!region || size > region->size - region->used) {
+    lock.unlock();
+    return Tensor::allocate(dtype, shape);
+  }
+  std::byte* place = region->bytes.get() + region->used;
+  region->used += size;
   return Tensor::view(dtype, shape, place, std::shared_ptr<void>(std::move(region), place));
 }
 
