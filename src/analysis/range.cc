@@ -4,12 +4,14 @@
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <cmath>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "ir/module.h"
 #include "ops/ranges.h"
 #include "support/element_types.h"
+#include "support/passing_elements.h"
 
 namespace anfora::analysis {
 
@@ -33,7 +35,8 @@ ValueRange of_constant(const Tensor& t, const Type* type) {
   return dispatch<Numbers>(t.dtype(), [&]<class T>() {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     ValueRange r{kInfinity, -kInfinity, false};
-    for (T element : t.data<T>()) {
+    const PassingElements elements(t);
+    for (T element : std::span(elements.data<T>(), static_cast<size_t>(t.size()))) {
       double x = static_cast<double>(static_cast<ComputeType<T>>(element));
       r.may_be_nan = r.may_be_nan || std::isnan(x);
       if (x < r.low) r.low = x;

@@ -5,7 +5,7 @@
 #include "plan/emit.h"
 #include "plan/lower.h"
 #include "plan/program_builder.h"
-#include "support/deferred_elements.h"
+#include "support/passing_elements.h"
 #include "support/lasting_memory.h"
 #include "support/parallel.h"
 
@@ -88,7 +88,7 @@ runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const
   std::vector<Draft> drafts;
   with_threads(options.threads, [&] {  // kernels are prepared for as many as they will run on
     {
-      const DeferredElements::Reuse reuse;
+      const PassingElements::Reuse reuse;
       const LastingMemory packed(builder.packable_bytes());
       builder.add_large_kernels();
       for (const ir::GraphOrder& graph : builder.order().graphs) drafts.push_back(lower(graph, builder));

@@ -7,52 +7,6 @@
 #include "support/scratch.h"
 
 namespace anfora {
-namespace {
-
-// One block, the last that was released; for elements that fill half of it at least, as they might stay.
-class Released {
- public:
-  std::shared_ptr<void> take(size_t bytes) {
-    Tensor block;
-    {
-      std::lock_guard lock(mutex_);
-      block = std::exchange(block_, Tensor());
-    }
-    if (block.bytes() < bytes || block.bytes() / 2 > bytes) {
-      block = Tensor();  // before there is another
-      block = Tensor::allocate(DType::U8, Shape{static_cast<int64_t>(bytes)});
-    }
-    return std::shared_ptr<void>(block.raw(), [this, block](void*) { give_back(block); });
-  }
-  void begin_reuse() {
-    std::lock_guard lock(mutex_);
-    ++scopes_;
-  }
-  void end_reuse() {
-    std::lock_guard lock(mutex_);
-    if (--scopes_ == 0) block_ = Tensor();
-  }
-
- private:
-  void give_back(const Tensor& block) {
-    std::lock_guard lock(mutex_);
-    if (scopes_ > 0) block_ = block;
-  }
-
-  std::mutex mutex_;
-  int scopes_ = 0;
-  Tensor block_;  // of bytes
-};
-
-Released& released() {
-  static Released* all = new Released;  // tensors may live as long as the program
-  return *all;
-}
-
-}  // namespace
-
-DeferredElements::Reuse::Reuse() { released().begin_reuse(); }
-DeferredElements::Reuse::~Reuse() { released().end_reuse(); }
 
 DeferredElements::DeferredElements(Tensor elements, ComputeRows compute) : compute_(std::move(compute)), elements_(std::move(elements)) {}
 
@@ -86,8 +40,7 @@ void* DeferredElements::computed() {
   isolated([&] {
     std::lock_guard lock(mutex_);
     if (!compute_) return;
-    std::shared_ptr<void> memory = released().take(elements_.bytes());
-    Tensor elements = Tensor::view(elements_.dtype(), elements_.shape(), memory.get(), memory);
+    Tensor elements = Tensor::allocate(elements_.dtype(), elements_.shape());
     compute_(0, elements.dim(0), static_cast<std::byte*>(elements.raw()));
     elements_ = std::move(elements);
     compute_ = nullptr;

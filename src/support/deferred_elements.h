@@ -8,7 +8,8 @@
 namespace anfora {
 
 // Elements of a tensor that are computed when raw() or data() first asks for them, by whatever thread, once for all copies of the handle.
-// Folded weights are most of a model, and often nobody reads them but the kernel that packs them: until then they need no memory.
+// Folded weights are most of a model, and often nobody reads them but the kernel that packs them: they need no memory until then, and little
+// for that (passing_elements.h).
 class DeferredElements {
  public:
   // Writes rows [first, first + count) of the first dimension to `place`. Called for any rows, in any order, also more than once.
@@ -16,15 +17,6 @@ class DeferredElements {
 
   // Of rank 1 or more; not of strings, nor of elements that share a byte.
   static Tensor tensor(DType dtype, std::span<const int64_t> shape, ComputeRows compute);
-
-  // While one lives, memory whose elements were released is kept for the next ones: the system clears fresh memory, which takes longer than
-  // most elements do.
-  class Reuse {
-   public:
-    Reuse();
-    ~Reuse();
-    Reuse(const Reuse&) = delete;
-  };
 
   // Are the elements of a tensor not in memory yet?
   static bool are_missing(const Tensor& tensor);

@@ -13,6 +13,7 @@
 #include "kernels/reference/weights.h"
 #include "ops/registry.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora {
 namespace {
@@ -88,11 +89,29 @@ TEST(DeferredElements, SettledOnesAreAsAnyOther) {
   EXPECT_TRUE(Tensor::identical(plain, tensor));
 }
 
-TEST(DeferredElements, MemoryIsReusedWithinAScope) {
+TEST(PassingElements, AreComputedInMemoryThatTheNextOnesTake) {
   std::atomic<int64_t> rows = 0;
-  const DeferredElements::Reuse reuse;
-  const void* memory = counting_up(rows).raw();
-  EXPECT_EQ(counting_up(rows).raw(), memory);
+  const Tensor tensor = counting_up(rows);
+  const PassingElements::Reuse reuse;
+  const void* memory = nullptr;
+  {
+    const PassingElements all(tensor);
+    EXPECT_EQ(all.data<float>()[11], 11);
+    memory = all.raw();
+  }
+  const PassingElements part(tensor, 2, 1);
+  EXPECT_EQ(part.raw(), memory);
+  EXPECT_EQ(part.data<float>()[0], 6);
+  EXPECT_EQ(rows, 5);
+  EXPECT_TRUE(DeferredElements::are_missing(tensor));
+}
+
+TEST(PassingElements, AreTheTensorsOwnWhereItHasThem) {
+  std::atomic<int64_t> rows = 0;
+  const Tensor tensor = counting_up(rows).clone();
+  EXPECT_EQ(PassingElements(tensor).raw(), tensor.raw());
+  EXPECT_EQ(PassingElements(tensor, 1, 2).data<float>(), tensor.data<float>().data() + 3);
+  EXPECT_EQ(PassingElements(Tensor::view(DType::F32, kShape, nullptr, nullptr)).raw(), nullptr);
 }
 
 // Equal elements are one constant, computed or not.
@@ -116,6 +135,9 @@ TEST(ScaledRows, AreRoundedOnce) {
 
   const Tensor large = Tensor::vector<double>(std::array{1.0, 1e38});
   EXPECT_FALSE(kernels::scaled_rows(rows, large)) << "4e38 is no f32";
+  EXPECT_FALSE(kernels::scaled_rows(rows, Tensor::vector<double>(std::array{1.0, std::numeric_limits<double>::quiet_NaN()})));
+  const Tensor undefined = Tensor::from<float>(shape, std::array{1.0f, 2.0f, -std::numeric_limits<float>::quiet_NaN(), 4.0f});
+  EXPECT_FALSE(kernels::scaled_rows(undefined, factors));
   const Tensor endless = Tensor::from<float>(shape, std::array{1.0f, std::numeric_limits<float>::infinity(), 3.0f, 4.0f});
   EXPECT_FALSE(kernels::scaled_rows(endless, factors));
 }

@@ -27,7 +27,7 @@
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
 #include "support/lasting_memory.h"
-#include "support/mapped_file.h"
+#include "support/passing_elements.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::generated {
@@ -189,10 +189,10 @@ void for_each_filter_weight(const DepthwiseLayout& layout, const FilterShape& fi
 
 Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const FilterShape& filter) {
   Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.panels(), filter.size(), layout.code.panel_channels()});
-  const float* from = weights.data<float>().data();
+  const PassingElements passing(weights);
+  const float* from = passing.data<float>();
   float* to = packed.data<float>().data();
   for_each_filter_weight(layout, filter, [&](int64_t place, int64_t weight) { to[place] = weight < 0 ? 0.0f : from[weight]; });
-  drop_mapped_pages(weights.raw(), weights.bytes());
   return packed;
 }
 

@@ -4,8 +4,8 @@
 
 #include "kernels/generated/integer_operands.h"
 #include "support/lasting_memory.h"
-#include "support/mapped_file.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora::kernels::generated {
 namespace {
@@ -100,6 +100,7 @@ void pack_few_bits(KernelData& data, const StridedOperand& matrix, const Product
   const int32_t taken = taken_from(weights.dtype());
   const int bits = kBitsOfWord / static_cast<int>(steps);
   Tensor packed = LastingMemory::allocate(steps > 1 ? DType::I32 : DType::I8, Shape{layout.panels(), words, width});
+  const PassingElements passing(weights);
   constexpr int64_t kWork = 1 << 16;
   parallel_for(layout.panels(), grain_of(kWork, code.depth * width), [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
@@ -109,7 +110,7 @@ void pack_few_bits(KernelData& data, const StridedOperand& matrix, const Product
         for (int64_t word = 0; word < words; ++word) {
           uint32_t value = 0;
           for (int64_t step = 0; step < steps && is_column; ++step) {
-            const int32_t q = narrow_element(weights.dtype(), weights.raw(), from + (word * steps + step) * matrix.strides[0]) - taken;
+            const int32_t q = narrow_element(weights.dtype(), passing.raw(), from + (word * steps + step) * matrix.strides[0]) - taken;
             value = steps > 1 ? value << bits | (static_cast<uint32_t>(q) & ((1U << bits) - 1)) : static_cast<uint32_t>(q);
           }
           const int64_t to = (panel * words + word) * width + n;
@@ -119,7 +120,6 @@ void pack_few_bits(KernelData& data, const StridedOperand& matrix, const Product
       }
     }
   });
-  drop_mapped_pages(weights.raw(), weights.bytes());
   Tensor packed_scales = Tensor::zeros(DType::F32, Shape{layout.panels(), code.scale_blocks(), width});
   for_each_block(layout, [&](int64_t to, int64_t block, int64_t first, int64_t columns) {
     for (int64_t n = 0; n < columns; ++n) packed_scales.data<float>()[to + n] = scales.data<float>()[in_memory.at(block, first + n)];

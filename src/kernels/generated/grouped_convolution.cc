@@ -14,7 +14,7 @@
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
 #include "support/lasting_memory.h"
-#include "support/mapped_file.h"
+#include "support/passing_elements.h"
 
 namespace anfora::kernels::generated {
 namespace {
@@ -122,10 +122,10 @@ void for_each_panel_weight(const GroupedLayout& layout, const F& f) {
 Tensor pack_groups(const Tensor& weights, const GroupedLayout& layout) {
   const int64_t width = layout.code.panel_columns();
   Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.channels() / width, layout.code.depth, width});
-  const float* from = weights.data<float>().data();
+  const PassingElements passing(weights);
+  const float* from = passing.data<float>();
   float* to = packed.data<float>().data();
   for_each_panel_weight(layout, [&](int64_t weight, int64_t place) { to[place] = from[weight]; });
-  drop_mapped_pages(weights.raw(), weights.bytes());
   return packed;
 }
 

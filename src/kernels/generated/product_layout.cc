@@ -7,8 +7,8 @@
 #include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
 #include "support/lasting_memory.h"
-#include "support/mapped_file.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora::kernels::generated {
 namespace {
@@ -104,13 +104,13 @@ template <class Element>
 Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const ProductLayout& layout) {
   const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
   Tensor packed = LastingMemory::allocate(tensor.dtype(), Shape{layout.panels(), depth, width});
-  const auto* from = static_cast<const Element*>(tensor.raw());
   auto* to = static_cast<Element*>(packed.raw());
-  const auto pack_panel = [&](int64_t panel) {
+  // `from`: where its first column begins.
+  const auto pack_panel = [&](int64_t panel, const Element* from) {
     const int64_t columns = std::min(width, layout.columns - panel * width);
     const auto pack_step = [&](int64_t k) {
       Element* row = to + (panel * depth + k) * width;
-      const Element* source = from + layout.step_offset(matrix, k) + panel * width * matrix.strides[1];
+      const Element* source = from + layout.step_offset(matrix, k);
       for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
       std::fill(row + columns, row + width, Element{});
     };
@@ -123,18 +123,21 @@ Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const P
       }
     }
   };
-  // Large weights that lie column by column leave memory a part after the other.
-  constexpr int64_t kWork = 1 << 16, kPart = 1 << 20;
-  const int64_t panels_of_part = std::max<int64_t>(1, kPart / std::max<int64_t>(1, depth * width));
-  for (int64_t first = 0; first < layout.panels(); first += panels_of_part) {
-    const int64_t last = std::min(first + panels_of_part, layout.panels());
+  const auto pack_panels = [&](int64_t first, int64_t last, const Element* from) {
+    constexpr int64_t kWork = 1 << 16;
     parallel_for(last - first, grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) pack_panel(first + panel);
+      for (int64_t panel = begin; panel < end; ++panel) pack_panel(first + panel, from + panel * width * matrix.strides[1]);
     });
-    const int64_t column = std::min(last * width, layout.columns), of_column = matrix.strides[1];
-    if (of_column >= depth) drop_mapped_pages(from + first * width * of_column, static_cast<size_t>((column - first * width) * of_column) * sizeof(Element));
+  };
+  const bool has_column_rows = tensor.dim(0) == layout.columns && matrix.strides[1] * layout.columns == tensor.size();
+  if (!has_column_rows) {
+    pack_panels(0, layout.panels(), PassingElements(tensor).data<Element>());
+    return packed;
   }
-  drop_mapped_pages(tensor.raw(), tensor.bytes());
+  for_each_part(layout.panels(), depth * width, [&](int64_t first, int64_t last) {
+    const int64_t column = first * width, columns = std::min(last * width, layout.columns) - column;
+    pack_panels(first, last, PassingElements(tensor, column, columns).data<Element>());
+  });
   return packed;
 }
 

@@ -35,8 +35,8 @@
 #include "support/deferred_elements.h"
 #include "support/integers.h"
 #include "support/lasting_memory.h"
-#include "support/mapped_file.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora::kernels::generated {
 namespace {
@@ -414,7 +414,8 @@ class RecurrentKernel : public PreparedKernel {
     const Tensor& r = data_.input(kR).constant;
     const int64_t width = code_.panel_columns(), panels = panels_of_gate();
     Tensor packed = LastingMemory::allocate(DType::F32, Shape{directions_ * gates() * panels, hidden_, width});
-    const float* from = r.data<float>().data();
+    const PassingElements passing(r);
+    const float* from = passing.data<float>();
     float* to = packed.data<float>().data();
     constexpr int64_t kWork = 1 << 16;
     parallel_for(directions_ * gates() * panels, grain_of(kWork, hidden_ * width), [&](int64_t begin, int64_t end) {
@@ -428,7 +429,6 @@ class RecurrentKernel : public PreparedKernel {
         }
       }
     });
-    drop_mapped_pages(r.raw(), r.bytes());
     return packed;
   }
 

@@ -36,8 +36,8 @@
 #include "kernels/strided_product.h"
 #include "support/cache_size.h"
 #include "support/lasting_memory.h"
-#include "support/mapped_file.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::generated {
@@ -407,15 +407,15 @@ class Strassen : public PreparedKernel {
     const PackedConstant* packed = find_packed(data_, kStepBalance);
     if (!packed && !(plan_ && data_.take_copies({kBalancedWeights, kStepBalance, kColumnBalance}, layout))) {
       const Tensor& weights = data_.input(1).constant;
-      if (!weights.raw()) return false;
-      BalancedWeights balanced(weights.data<float>().data(), matrix);
+      const PassingElements passing(weights);
+      if (!passing.raw()) return false;
+      BalancedWeights balanced(passing.data<float>(), matrix);
       if (!balanced.find_factors()) return false;
       balanced.balance(half_, pairs_ * code_.panel_columns());
       if (!plan_ && !balanced.is_balanced()) return false;
       if (plan_) data_.packed.push_back({kBalancedWeights, layout, balanced.panels(2 * pairs_, 2 * half_, code_.panel_columns())});
       data_.packed.push_back({kStepBalance, layout, balanced.step_factors(2 * half_)});
       data_.packed.push_back({kColumnBalance, layout, balanced.column_factors(2 * pairs_ * code_.panel_columns())});
-      if (plan_) drop_mapped_pages(weights.raw(), weights.bytes());
     }
     if (!plan_) direct_ = prepare_product(data_, generate);
     if (!plan_ && !direct_) return false;

@@ -13,6 +13,7 @@
 #include "kernels/onednn/primitive.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::onednn {
@@ -170,10 +171,11 @@ class DepthwiseTransposed : public ShapedKernel {
   static Tensor channels_beside(const Tensor& weights, int64_t taps) {
     const int64_t channels = weights.dim(0);
     Tensor result = Tensor::allocate(DType::F32, Shape{taps, channels});
-    const auto from = weights.data<float>();
-    const auto to = result.data<float>();
+    const PassingElements passing(weights);
+    const float* from = passing.data<float>();
+    float* to = result.data<float>().data();
     for (int64_t c = 0; c < channels; ++c) {
-      for (int64_t tap = 0; tap < taps; ++tap) to[static_cast<size_t>(tap * channels + c)] = from[static_cast<size_t>(c * taps + tap)];
+      for (int64_t tap = 0; tap < taps; ++tap) to[tap * channels + c] = from[c * taps + tap];
     }
     return result;
   }

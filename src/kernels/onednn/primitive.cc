@@ -9,9 +9,10 @@
 
 #include "kernels/generated/isa.h"
 #include "kernels/generated/product_layout.h"
+#include "support/deferred_elements.h"
 #include "support/lasting_memory.h"
-#include "support/mapped_file.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora::kernels::onednn {
 namespace {
@@ -184,10 +185,12 @@ Tensor PackedLayouts::unpacked(DType dtype, const Shape& shape, const memory::de
 memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
   Tensor elements = LastingMemory::allocate(DType::U8, Shape{static_cast<int64_t>(wanted.get_size())});
   memory packed(wanted, cpu(), elements.raw());
-  if (tensor.raw()) {
+  if (DeferredElements::identity(tensor)) {
+    const PassingElements passing(tensor);  // the packed copy is what is read from now on
     memory original = handle(plain);
-    point(original, tensor);
+    original.set_data_handle(const_cast<void*>(passing.raw()));
     reorder_once(original, packed);
+    stream().wait();
   } else if (!known_.empty()) {
     reorder_once(known_.back().object, packed);
   } else if (std::optional<memory> other = stored(plain)) {
@@ -203,7 +206,6 @@ memory PackedLayouts::pack(const Tensor& tensor, const memory::desc& plain, cons
     data_->packed.push_back({number_, std::move(layout), elements});
   }
   known_.emplace_back(wanted, packed, std::move(elements));
-  drop_mapped_pages(tensor.raw(), tensor.bytes());  // the packed copy is what is read from now on
   return packed;
 }
 
@@ -356,9 +358,8 @@ const Tensor* ShapedKernel::packed_or_made(size_t i, size_t number, const std::v
   const PackedConstant* packed = find_packed(data_, number);
   if (!packed) {
     const Tensor weights = given_or_restored(i);
-    if (!weights.raw()) return nullptr;
+    if (!DeferredElements::identity(weights)) return nullptr;
     if (!data_.take_copies({number}, layout)) data_.packed.push_back({number, layout, make(weights)});
-    drop_mapped_pages(weights.raw(), weights.bytes());
     packed = &data_.packed.back();
   }
   return packed->layout == layout ? &packed->elements : nullptr;

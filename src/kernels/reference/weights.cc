@@ -1,6 +1,8 @@
 #include "kernels/reference/weights.h"
 
+#include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -10,7 +12,6 @@
 #include "support/element_types.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
-#include "support/scratch.h"
 
 namespace anfora::kernels {
 namespace {
@@ -35,12 +36,14 @@ class ScaledRows {
   void compute(int64_t first, int64_t count, float* place) const {
     for_each_block(first, count, [&](int64_t row, int64_t n) { scale(row, n, place + (row - first) * width_); });
   }
+  // The largest element of a row tells, as rounding is monotonic.
   bool are_all_finite() const {
     std::atomic<bool> result = true;
-    for_each_block(0, rows_.dim(0), [&](int64_t row, int64_t n) {
-      Scratch<float> place(static_cast<size_t>(n * width_));
-      scale(row, n, place.data());
-      if (!are_finite(std::span<const float>(place.data(), place.size()))) result = false;
+    for_each_block(0, rows_.dim(0), [&](int64_t first, int64_t n) {
+      for (int64_t row = first; row < first + n; ++row) {
+        const auto product = static_cast<float>(static_cast<double>(largest_magnitude(row)) * factor(row));
+        if (!(std::abs(product) <= std::numeric_limits<float>::max())) result = false;
+      }
     });
     return result;
   }
@@ -57,11 +60,20 @@ class ScaledRows {
   void scale(int64_t first, int64_t count, float* to) const {
     const float* from = rows_.data<float>().data() + first * width_;
     for (int64_t row = first; row < first + count; ++row, from += width_, to += width_) {
-      const double factor = factors_.data<double>()[static_cast<size_t>(row)];
+      const double by = factor(row);
       ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t i = 0; i < width_; ++i) to[i] = static_cast<float>(static_cast<double>(from[i]) * factor);
+      for (int64_t i = 0; i < width_; ++i) to[i] = static_cast<float>(static_cast<double>(from[i]) * by);
     }
   }
+  // As bits, whose order is that of magnitudes: infinity is larger than any number, and NaN than infinity.
+  float largest_magnitude(int64_t row) const {
+    constexpr uint32_t kMagnitude = 0x7fffffff;
+    const float* from = rows_.data<float>().data() + row * width_;
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < width_; ++i) largest = std::max(largest, std::bit_cast<uint32_t>(from[i]) & kMagnitude);
+    return std::bit_cast<float>(largest);
+  }
+  double factor(int64_t row) const { return factors_.data<double>()[static_cast<size_t>(row)]; }
 
   Tensor rows_, factors_;
   int64_t width_, block_;

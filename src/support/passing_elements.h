@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+
+#include "anfora/tensor.h"
+#include "support/parallel.h"
+
+namespace anfora {
+
+// Elements of a tensor for a reader that needs them once, as a kernel does that packs weights. Deferred ones are computed for it alone, and
+// pages of a mapped file are given back after it.
+class PassingElements {
+ public:
+  explicit PassingElements(const Tensor& tensor);
+  // Rows of the first dimension, which lie one after the other.
+  PassingElements(const Tensor& tensor, int64_t first, int64_t count);
+  ~PassingElements();
+  PassingElements(const PassingElements&) = delete;
+
+  // Null: the tensor has none.
+  const void* raw() const { return elements_; }
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(elements_);
+  }
+
+  // While one lives, the memory of the largest computed elements is kept for the next ones: the system clears fresh memory, which takes
+  // longer than most elements do.
+  class Reuse {
+   public:
+    Reuse();
+    ~Reuse();
+    Reuse(const Reuse&) = delete;
+  };
+
+ private:
+  Tensor computed_;  // bytes; none where the tensor has its elements
+  const void* elements_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Calls f(first, last) for parts of so many items, of which caches hold what is computed until it is read.
+template <class F>
+void for_each_part(int64_t count, int64_t elements_of_item, const F& f) {
+  constexpr int64_t kElements = 1 << 18;
+  const int64_t at_once = grain_of(kElements, elements_of_item);
+  for (int64_t first = 0; first < count; first += at_once) f(first, std::min(first + at_once, count));
+}
+
+}  // namespace anfora
