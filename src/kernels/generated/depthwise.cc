@@ -446,7 +446,7 @@ class DepthwiseKernel : public PreparedKernel {
     if (!packed) {
       const Tensor& weights = data_.input(input).constant;
       // A padding of zeros would make NaN of what is not finite.
-      if (!weights.raw() || (number == kFilterPanels && !is_finite(weights))) return false;
+      if (!DeferredElements::identity(weights) || (number == kFilterPanels && !is_finite(weights))) return false;
       if (!data_.take_copies({number}, layout)) data_.packed.push_back({number, layout, pack_channels(weights, layout_, filter)});
       packed = &data_.packed.back();
     }

@@ -299,7 +299,7 @@ class GroupedConvolution : public PreparedKernel {
     if (!packed) {
       const Tensor& weights = data_.input(kGroupWeights).constant;
       // A padding of zeros would make NaN of what is not finite.
-      if (!weights.raw() || !is_finite(weights)) return false;
+      if (!DeferredElements::identity(weights) || !is_finite(weights)) return false;
       if (!data_.take_copies({kGroupedPanels}, layout)) data_.packed.push_back({kGroupedPanels, layout, pack_groups(weights, layout_)});
       packed = &data_.packed.back();
     }

@@ -31,6 +31,7 @@
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/product_places.h"
 #include "support/cache_size.h"
+#include "support/deferred_elements.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
@@ -129,7 +130,7 @@ class GeneratedProduct : public PreparedKernel {
     const PackedConstant* packed = find_packed(data_, kWeights);
     if (packed && packed->layout != layout_.of_weights()) return false;
     const Tensor& weights = data_.input(1).constant;
-    if (!packed && !weights.raw()) return false;
+    if (!packed && !DeferredElements::identity(weights)) return false;
     if (!packed) pack_weights(data_, matrix_, layout_);
     weights_ = find_packed(data_, kWeights)->elements;
     if (layout_.code.has_few_bits()) {

@@ -497,7 +497,7 @@ class RecurrentKernel : public PreparedKernel {
     const Tensor& w = data_.input(kW).constant;
     const Shape matrix{directions_ * gates() * hidden_, inputs_};
     const std::vector<int64_t> transposed{1, 0};
-    const Tensor weights = w.raw() ? w.reshaped(matrix) : Tensor::view(DType::F32, matrix, nullptr, nullptr);
+    const Tensor weights = DeferredElements::identity(w) ? w.reshaped(matrix) : Tensor::view(DType::F32, matrix, nullptr, nullptr);
     input_data_ = {.op = "LoweredMatMul",
                    .attributes = {{"perm_b", transposed}},
                    .inputs = {data_.input(kX), {.present = true, .dtype = DType::F32, .shape = matrix, .constant = weights}}};

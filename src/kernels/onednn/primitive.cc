@@ -131,7 +131,7 @@ std::optional<memory::desc> description_of(const std::vector<int64_t>& numbers, 
 
 memory PackedLayouts::get(const Tensor& tensor, const memory::desc& plain, const memory::desc& wanted) {
   if (const memory* packed = find(wanted)) return *packed;
-  if (wanted != plain || !tensor.raw()) return pack(tensor, plain, wanted);
+  if (wanted != plain || !DeferredElements::identity(tensor)) return pack(tensor, plain, wanted);
   reads_tensor_ = true;
   memory original = handle(plain);
   point(original, tensor);
@@ -353,6 +353,8 @@ void ShapedKernel::run(KernelContext& context, State* state) const {
     throw Error(ErrorCode::Internal, fmt::format("oneDNN: {}", error.what()));
   }
 }
+
+Tensor ShapedKernel::given_or_restored(size_t i) const { return DeferredElements::identity(*constant(i)) ? *constant(i) : restored(i); }
 
 const Tensor* ShapedKernel::packed_or_made(size_t i, size_t number, const std::vector<int64_t>& layout, const std::function<Tensor(const Tensor&)>& make) const {
   const PackedConstant* packed = find_packed(data_, number);

@@ -174,7 +174,7 @@ class ShapedKernel : public PreparedKernel {
   bool is_static() const { return is_static_; }
   PackedLayouts packed_layouts(size_t number) const { return PackedLayouts(data_, number); }
   // That constant, also where its elements were released.
-  Tensor given_or_restored(size_t i) const { return constant(i)->raw() ? *constant(i) : restored(i); }
+  Tensor given_or_restored(size_t i) const;
   // What is computed of the constant input i, as the data has it under that number, or another kernel's data, or as `make` computes it now. Null where the
   // constant is gone and what is packed has another layout.
   const Tensor* packed_or_made(size_t i, size_t number, const std::vector<int64_t>& layout, const std::function<Tensor(const Tensor&)>& make) const;

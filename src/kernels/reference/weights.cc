@@ -12,6 +12,7 @@
 #include "support/element_types.h"
 #include "support/mapped_file.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora::kernels {
 namespace {
@@ -82,7 +83,10 @@ class ScaledRows {
 }  // namespace
 
 bool is_finite(const Tensor& tensor) {
-  return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() { return are_finite(tensor.data<T>()); });
+  return !is_float(tensor.dtype()) || dispatch<Floats>(tensor.dtype(), [&]<class T>() {
+    const PassingElements elements(tensor);
+    return are_finite(std::span(elements.data<T>(), static_cast<size_t>(tensor.size())));
+  });
 }
 
 std::optional<Tensor> scaled_rows(const Tensor& rows, const Tensor& factors) {
