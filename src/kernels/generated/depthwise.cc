@@ -16,12 +16,14 @@
 #include "kernels/generated/depthwise.h"
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/generated/image_plan.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
 #include "kernels/input_shapes.h"
+#include "kernels/reference/panels.h"
 #include "kernels/reference/weights.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
@@ -169,40 +171,21 @@ std::optional<LaidOut> lay_out_with_plan(const KernelData& data, Isa isa) {
   return all;
 }
 
-// Calls f(place in the panels, place in the weights) for every element of the panels: [channels, inputs, rows, taps] are
-// panels[rows][inputs][taps][channels of the panel]. Behind the last channel there are none; then the place in the weights is negative.
-template <class F>
-void for_each_filter_weight(const DepthwiseLayout& layout, const FilterShape& filter, const F& f) {
-  const int64_t width = layout.code.panel_channels();
-  int64_t to = 0;
-  auto visit_tap = [&](int64_t first, int64_t place) {
-    for (int64_t channel = first; channel < first + width; ++channel) f(to++, channel < layout.channels ? channel * filter.size() + place : -1);
-  };
-  for (int64_t panel = 0; panel < layout.panels(); ++panel) {
-    for (int64_t row = 0; row < filter.rows; ++row) {
-      for (int64_t input = 0; input < filter.inputs; ++input) {
-        for (int64_t tap = 0; tap < filter.taps; ++tap) visit_tap(panel * width, (input * filter.rows + row) * filter.taps + tap);
-      }
-    }
-  }
+// [channels, inputs, rows, taps], whose panels are [rows][inputs][taps][channels of the panel].
+std::array<StridedAxis, 3> steps_of_filter(const FilterShape& filter) {
+  return {StridedAxis{filter.rows, filter.taps}, StridedAxis{filter.inputs, filter.rows * filter.taps}, StridedAxis{filter.taps, 1}};
 }
 
 Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const FilterShape& filter) {
-  Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.panels(), filter.size(), layout.code.panel_channels()});
-  const PassingElements passing(weights);
-  const float* from = passing.data<float>();
-  float* to = packed.data<float>().data();
-  for_each_filter_weight(layout, filter, [&](int64_t place, int64_t weight) { to[place] = weight < 0 ? 0.0f : from[weight]; });
+  const int64_t width = layout.code.panel_channels();
+  Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.panels(), filter.size(), width});
+  pack_panels(DType::F32, {layout.channels, filter.size()}, steps_of_filter(filter), width, PassingElements(weights).raw(), packed.raw());
   return packed;
 }
 
 Tensor unpack_channels(const Tensor& panels, const DepthwiseLayout& layout, const FilterShape& filter, const Shape& shape) {
   Tensor weights = Tensor::allocate(DType::F32, shape);
-  const float* from = panels.data<float>().data();
-  float* to = weights.data<float>().data();
-  for_each_filter_weight(layout, filter, [&](int64_t place, int64_t weight) {
-    if (weight >= 0) to[weight] = from[place];
-  });
+  unpack_panels(DType::F32, {layout.channels, filter.size()}, steps_of_filter(filter), layout.code.panel_channels(), panels.raw(), weights.raw());
   return weights;
 }
 

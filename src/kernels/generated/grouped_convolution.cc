@@ -9,6 +9,7 @@
 #include "kernels/generated/strip.h"
 #include "kernels/generated/tile_entries.h"
 #include "kernels/input_shapes.h"
+#include "kernels/reference/panels.h"
 #include "kernels/reference/weights.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
@@ -104,36 +105,22 @@ std::optional<GroupedLayout> lay_out_groups(const KernelData& data, Isa isa) {
   return layout;
 }
 
-// Calls f(place in the weights, place in the panels) for every element: [channels, inputs, taps…] are
-// panels[group][panel of the group][taps…][inputs][channels of the panel].
-template <class F>
-void for_each_panel_weight(const GroupedLayout& layout, const F& f) {
-  const int64_t width = layout.code.panel_columns(), taps = layout.window.taps();
-  int64_t place = 0;
-  for (int64_t first = 0; first < layout.channels(); first += width) {
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      for (int64_t c = 0; c < layout.inputs; ++c) {
-        for (int64_t channel = first; channel < first + width; ++channel) f((channel * layout.inputs + c) * taps + tap, place++);
-      }
-    }
-  }
+// [channels, inputs, taps…], whose panels are [group][panel of the group][taps…][inputs][channels of the panel].
+std::array<StridedAxis, 2> steps_of_group(const GroupedLayout& layout) {
+  const int64_t taps = layout.window.taps();
+  return {StridedAxis{taps, 1}, StridedAxis{layout.inputs, taps}};
 }
 
 Tensor pack_groups(const Tensor& weights, const GroupedLayout& layout) {
-  const int64_t width = layout.code.panel_columns();
-  Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.channels() / width, layout.code.depth, width});
-  const PassingElements passing(weights);
-  const float* from = passing.data<float>();
-  float* to = packed.data<float>().data();
-  for_each_panel_weight(layout, [&](int64_t weight, int64_t place) { to[place] = from[weight]; });
+  const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
+  Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.channels() / width, depth, width});
+  pack_panels(DType::F32, {layout.channels(), depth}, steps_of_group(layout), width, PassingElements(weights).raw(), packed.raw());
   return packed;
 }
 
 Tensor unpack_groups(const Tensor& panels, const GroupedLayout& layout, const Shape& shape) {
   Tensor weights = Tensor::allocate(DType::F32, shape);
-  const float* from = panels.data<float>().data();
-  float* to = weights.data<float>().data();
-  for_each_panel_weight(layout, [&](int64_t weight, int64_t place) { to[weight] = from[place]; });
+  unpack_panels(DType::F32, {layout.channels(), layout.code.depth}, steps_of_group(layout), layout.code.panel_columns(), panels.raw(), weights.raw());
   return weights;
 }
 

@@ -6,8 +6,9 @@
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
+#include "kernels/reference/panels.h"
+#include "kernels/reference/strided_copy.h"
 #include "support/lasting_memory.h"
-#include "support/parallel.h"
 #include "support/passing_elements.h"
 
 namespace anfora::kernels::generated {
@@ -99,58 +100,33 @@ bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
   return true;
 }
 
-// Elements of 4 or 2 bytes, which nobody computes with.
-template <class Element>
+// As they lie in the tensor that the matrix is of: [taps…, channels].
+std::array<StridedAxis, 2> steps_of_weights(const StridedOperand& matrix, const ProductLayout& layout) {
+  return {StridedAxis{layout.taps, 1}, StridedAxis{layout.depth / layout.taps, layout.taps == 1 ? matrix.strides[0] : layout.taps}};
+}
+
+// Of elements of 4 or 2 bytes.
 Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const ProductLayout& layout) {
-  const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
-  Tensor packed = LastingMemory::allocate(tensor.dtype(), Shape{layout.panels(), depth, width});
-  auto* to = static_cast<Element*>(packed.raw());
-  // `from`: where its first column begins.
-  const auto pack_panel = [&](int64_t panel, const Element* from) {
-    const int64_t columns = std::min(width, layout.columns - panel * width);
-    const auto pack_step = [&](int64_t k) {
-      Element* row = to + (panel * depth + k) * width;
-      const Element* source = from + layout.step_offset(matrix, k);
-      for (int64_t n = 0; n < columns; ++n) row[n] = source[n * matrix.strides[1]];
-      std::fill(row + columns, row + width, Element{});
-    };
-    // All taps of some channels at a time, since they lie side by side.
-    constexpr int64_t kChannels = 16;
-    const int64_t channels = depth / layout.taps, at_once = layout.taps == 1 ? channels : kChannels;
-    for (int64_t first = 0; first < channels; first += at_once) {
-      for (int64_t tap = 0; tap < layout.taps; ++tap) {
-        for (int64_t c = first; c < std::min(first + at_once, channels); ++c) pack_step(tap * channels + c);
-      }
-    }
-  };
-  const auto pack_panels = [&](int64_t first, int64_t last, const Element* from) {
-    constexpr int64_t kWork = 1 << 16;
-    parallel_for(last - first, grain_of(kWork, depth * width), [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) pack_panel(first + panel, from + panel * width * matrix.strides[1]);
-    });
-  };
-  const bool has_column_rows = tensor.dim(0) == layout.columns && matrix.strides[1] * layout.columns == tensor.size();
+  const DType dtype = tensor.dtype();
+  const int64_t width = layout.code.panel_columns(), depth = layout.depth, of_column = matrix.strides[1];
+  Tensor packed = LastingMemory::allocate(dtype, Shape{layout.panels(), depth, width});
+  const std::array steps = steps_of_weights(matrix, layout);
+  const bool has_column_rows = tensor.dim(0) == layout.columns && of_column * layout.columns == tensor.size();
   if (!has_column_rows) {
-    pack_panels(0, layout.panels(), PassingElements(tensor).data<Element>());
+    pack_panels(dtype, {layout.columns, of_column}, steps, width, PassingElements(tensor).raw(), packed.raw());
     return packed;
   }
   for_each_part(layout.panels(), depth * width, [&](int64_t first, int64_t last) {
     const int64_t column = first * width, columns = std::min(last * width, layout.columns) - column;
-    pack_panels(first, last, PassingElements(tensor, column, columns).data<Element>());
+    const PassingElements part(tensor, column, columns);
+    pack_panels(dtype, {columns, of_column}, steps, width, part.raw(), element_at(dtype, packed.raw(), column * depth));
   });
   return packed;
 }
 
-template <class Element>
 Tensor unpack_elements(const Tensor& packed, const Shape& shape, const StridedOperand& matrix, const ProductLayout& layout) {
   Tensor tensor = Tensor::allocate(packed.dtype(), shape);
-  const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
-  const auto* from = static_cast<const Element*>(packed.raw());
-  auto* to = static_cast<Element*>(tensor.raw());
-  for (int64_t k = 0; k < depth; ++k) {
-    for (int64_t n = 0; n < layout.columns; ++n)
-      to[layout.step_offset(matrix, k) + n * matrix.strides[1]] = from[(n / width * depth + k) * width + n % width];
-  }
+  unpack_panels(packed.dtype(), {layout.columns, matrix.strides[1]}, steps_of_weights(matrix, layout), layout.code.panel_columns(), packed.raw(), tensor.raw());
   return tensor;
 }
 
@@ -260,8 +236,7 @@ void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductL
   if (layout.code.has_few_bits()) return pack_few_bits(data, matrix, layout);
   if (!layout.code.is_integer()) {
     if (data.take_copies({kWeights}, layout.of_weights())) return;
-    auto* const pack = layout.code.has_half_weights() ? &pack_elements<uint16_t> : &pack_elements<float>;
-    data.packed.push_back({kWeights, layout.of_weights(), pack(weights, matrix, layout)});
+    data.packed.push_back({kWeights, layout.of_weights(), pack_elements(weights, matrix, layout)});
     return;
   }
   if (data.take_copies({kWeights, kColumnData}, layout.of_weights())) return;
@@ -275,10 +250,7 @@ void pack_weights(KernelData& data, const StridedOperand& matrix, const ProductL
 Tensor unpack_weights(const KernelData& data, const StridedOperand& matrix, const ProductLayout& layout) {
   const Tensor& panels = find_packed(data, kWeights)->elements;
   const Shape& shape = data.input(1).constant.shape();
-  if (!layout.code.is_integer()) {
-    auto* const unpack = layout.code.has_half_weights() ? &unpack_elements<uint16_t> : &unpack_elements<float>;
-    return unpack(panels, shape, matrix, layout);
-  }
+  if (!layout.code.is_integer()) return unpack_elements(panels, shape, matrix, layout);
   if (data.op == kIntegerProduct) return layout.integers.unpack_weights(panels, shape, matrix);
   return weights_of_matrix(layout.integers.unpack_weights(panels, matrix.dims, matrix), shape);
 }

@@ -46,12 +46,6 @@ struct ProductLayout {
   IntegerOperands integers;
   int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
   int64_t matrix_words() const { return panels() * code.depth * code.panel_columns(); }  // of the weights in panels: words, or elements
-  // Where step k of the weights begins in the tensor that the matrix is of, in elements.
-  int64_t step_offset(const StridedOperand& matrix, int64_t k) const {
-    if (taps == 1) return k * matrix.strides[0];
-    const int64_t channels = depth / taps;
-    return k % channels * taps + k / channels;
-  }
   // As numbers, which packed weights and packed code have.
   std::vector<int64_t> of_weights() const;
   std::vector<int64_t> of_code() const;

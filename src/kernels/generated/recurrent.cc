@@ -31,6 +31,7 @@
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/tile_entries.h"
 #include "kernels/recurrent_layer.h"
+#include "kernels/reference/panels.h"
 #include "kernels/reference/window.h"
 #include "support/deferred_elements.h"
 #include "support/integers.h"
@@ -415,20 +416,11 @@ class RecurrentKernel : public PreparedKernel {
     const int64_t width = code_.panel_columns(), panels = panels_of_gate();
     Tensor packed = LastingMemory::allocate(DType::F32, Shape{directions_ * gates() * panels, hidden_, width});
     const PassingElements passing(r);
-    const float* from = passing.data<float>();
-    float* to = packed.data<float>().data();
-    constexpr int64_t kWork = 1 << 16;
-    parallel_for(directions_ * gates() * panels, grain_of(kWork, hidden_ * width), [&](int64_t begin, int64_t end) {
-      for (int64_t panel = begin; panel < end; ++panel) {
-        const int64_t first = panel % panels * width, columns = std::min(width, hidden_ - first);
-        const float* source = from + (panel / panels * hidden_ + first) * hidden_;
-        for (int64_t k = 0; k < hidden_; ++k) {
-          float* row = to + (panel * hidden_ + k) * width;
-          for (int64_t n = 0; n < columns; ++n) row[n] = source[n * hidden_ + k];
-          std::fill(row + columns, row + width, 0.0f);
-        }
-      }
-    });
+    for (int64_t gate = 0; gate < directions_ * gates(); ++gate) {
+      const float* from = passing.data<float>() + gate * hidden_ * hidden_;
+      float* to = packed.data<float>().data() + gate * panels * hidden_ * width;
+      pack_panels(DType::F32, {hidden_, hidden_}, std::array{StridedAxis{hidden_, 1}}, width, from, to);
+    }
     return packed;
   }
 

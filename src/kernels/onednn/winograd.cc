@@ -41,6 +41,7 @@
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
 #include "kernels/onednn/winograd_transforms.h"
+#include "kernels/reference/panels.h"
 #include "kernels/reference/window.h"
 #include "support/cache_size.h"
 #include "support/lasting_memory.h"
@@ -55,45 +56,26 @@ using generated::PanelProducts;
 
 constexpr int64_t kWindow = kWinogradWindow, kTile = kWinogradTile, kPatch = kWinogradPatch, kMatrices = kPatch * kPatch, kTaps = kWindow * kWindow;
 
-// Calls f(place in W, place in the panels) for each pair of channels in panels [first, last), whose 9 taps lie beside each other in W, and `width`
-// apart in the panels: W, [K, C, 3, 3] or [K, C, frames, 3, 3], in panels of channels of the output is [panel][frames · C][9][width].
-template <class F>
-void for_each_window(const PanelProducts& form, int64_t C, int64_t first, int64_t last, const F& f) {
-  const int64_t K = form.columns(), depth = form.depth(), frames = depth / C, width = form.width();
-  parallel_for(last - first, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t panel = first + begin; panel < first + end; ++panel) {
-      const int64_t first_k = panel * width, count = std::min(width, K - first_k);
-      for (int64_t c = 0; c < depth; ++c) {
-        for (int64_t k = 0; k < count; ++k) f(((first_k + k) * depth + c % C * frames + c / C) * kTaps, (panel * depth + c) * kTaps * width + k);
-      }
-    }
-  });
+// Of W, [K, C, 3, 3] or [K, C, frames, 3, 3], whose panels are [frames · C][9][width].
+std::array<StridedAxis, 3> steps_of_windows(const PanelProducts& form, int64_t C) {
+  const int64_t frames = form.depth() / C;
+  return {StridedAxis{frames, kTaps}, StridedAxis{C, frames * kTaps}, StridedAxis{kTaps, 1}};
 }
 
-// Channels past the last are 0.
 Tensor windows_in_panels(const Tensor& weights, const PanelProducts& form) {
-  const int64_t width = form.width(), size = form.panels() * form.depth() * kTaps * width;
-  Tensor result = LastingMemory::allocate(DType::F32, Shape{size});
-  float* to = result.data<float>().data();
-  if (form.columns() % width != 0) std::fill(to + size - form.depth() * kTaps * width, to + size, 0.0f);
-  for_each_part(form.panels(), form.depth() * kTaps * width, [&](int64_t first, int64_t last) {
-    const PassingElements part(weights, first * width, std::min(last * width, form.columns()) - first * width);
-    const float* from = part.data<float>();
-    const int64_t before = first * width * form.depth() * kTaps;
-    for_each_window(form, weights.dim(1), first, last, [&](int64_t window, int64_t line) {
-      for (int64_t tap = 0; tap < kTaps; ++tap) to[line + tap * width] = from[window - before + tap];
-    });
+  const int64_t width = form.width(), window = form.depth() * kTaps;
+  Tensor result = LastingMemory::allocate(DType::F32, Shape{form.panels() * window * width});
+  for_each_part(form.panels(), window * width, [&](int64_t first, int64_t last) {
+    const int64_t channel = first * width, channels = std::min(last * width, form.columns()) - channel;
+    const PassingElements part(weights, channel, channels);
+    pack_panels(DType::F32, {channels, window}, steps_of_windows(form, weights.dim(1)), width, part.raw(), result.data<float>().data() + channel * window);
   });
   return result;
 }
 
 Tensor windows_of_panels(const Tensor& panels, const PanelProducts& form, const Shape& shape) {
   Tensor weights = Tensor::allocate(DType::F32, shape);
-  const float* from = panels.data<float>().data();
-  float* to = weights.data<float>().data();
-  for_each_window(form, shape[1], 0, form.panels(), [&](int64_t window, int64_t line) {
-    for (int64_t tap = 0; tap < kTaps; ++tap) to[window + tap] = from[line + tap * form.width()];
-  });
+  unpack_panels(DType::F32, {form.columns(), form.depth() * kTaps}, steps_of_windows(form, shape[1]), form.width(), panels.raw(), weights.raw());
   return weights;
 }
 
