@@ -5,9 +5,9 @@
 #include "plan/emit.h"
 #include "plan/lower.h"
 #include "plan/program_builder.h"
-#include "support/passing_elements.h"
 #include "support/lasting_memory.h"
 #include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora::plan {
 namespace {

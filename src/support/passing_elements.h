@@ -1,9 +1,6 @@
 #pragma once
 
-#include <algorithm>
-
 #include "anfora/tensor.h"
-#include "support/parallel.h"
 
 namespace anfora {
 
@@ -38,13 +35,5 @@ class PassingElements {
   const void* elements_ = nullptr;
   size_t bytes_ = 0;
 };
-
-// Calls f(first, last) for parts of so many items, of which caches hold what is computed until it is read.
-template <class F>
-void for_each_part(int64_t count, int64_t elements_of_item, const F& f) {
-  constexpr int64_t kElements = 1 << 18;
-  const int64_t at_once = grain_of(kElements, elements_of_item);
-  for (int64_t first = 0; first < count; first += at_once) f(first, std::min(first + at_once, count));
-}
 
 }  // namespace anfora

@@ -29,7 +29,6 @@
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
 #include "support/lasting_memory.h"
-#include "support/passing_elements.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::generated {
@@ -179,7 +178,7 @@ std::array<StridedAxis, 3> steps_of_filter(const FilterShape& filter) {
 Tensor pack_channels(const Tensor& weights, const DepthwiseLayout& layout, const FilterShape& filter) {
   const int64_t width = layout.code.panel_channels();
   Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.panels(), filter.size(), width});
-  pack_panels(DType::F32, {layout.channels, filter.size()}, steps_of_filter(filter), width, PassingElements(weights).raw(), packed.raw());
+  pack_rows(weights, steps_of_filter(filter), width, packed);
   return packed;
 }
 

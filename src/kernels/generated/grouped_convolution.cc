@@ -15,7 +15,6 @@
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
 #include "support/lasting_memory.h"
-#include "support/passing_elements.h"
 
 namespace anfora::kernels::generated {
 namespace {
@@ -114,7 +113,7 @@ std::array<StridedAxis, 2> steps_of_group(const GroupedLayout& layout) {
 Tensor pack_groups(const Tensor& weights, const GroupedLayout& layout) {
   const int64_t width = layout.code.panel_columns(), depth = layout.code.depth;
   Tensor packed = LastingMemory::allocate(DType::F32, Shape{layout.channels() / width, depth, width});
-  pack_panels(DType::F32, {layout.channels(), depth}, steps_of_group(layout), width, PassingElements(weights).raw(), packed.raw());
+  pack_rows(weights, steps_of_group(layout), width, packed);
   return packed;
 }
 

@@ -7,7 +7,6 @@
 #include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/reference/panels.h"
-#include "kernels/reference/strided_copy.h"
 #include "support/lasting_memory.h"
 #include "support/passing_elements.h"
 
@@ -112,15 +111,11 @@ Tensor pack_elements(const Tensor& tensor, const StridedOperand& matrix, const P
   Tensor packed = LastingMemory::allocate(dtype, Shape{layout.panels(), depth, width});
   const std::array steps = steps_of_weights(matrix, layout);
   const bool has_column_rows = tensor.dim(0) == layout.columns && of_column * layout.columns == tensor.size();
-  if (!has_column_rows) {
+  if (has_column_rows) {
+    pack_rows(tensor, steps, width, packed);
+  } else {
     pack_panels(dtype, {layout.columns, of_column}, steps, width, PassingElements(tensor).raw(), packed.raw());
-    return packed;
   }
-  for_each_part(layout.panels(), depth * width, [&](int64_t first, int64_t last) {
-    const int64_t column = first * width, columns = std::min(last * width, layout.columns) - column;
-    const PassingElements part(tensor, column, columns);
-    pack_panels(dtype, {columns, of_column}, steps, width, part.raw(), element_at(dtype, packed.raw(), column * depth));
-  });
   return packed;
 }
 

@@ -46,7 +46,6 @@
 #include "support/cache_size.h"
 #include "support/lasting_memory.h"
 #include "support/parallel.h"
-#include "support/passing_elements.h"
 #include "support/scratch.h"
 
 namespace anfora::kernels::onednn {
@@ -63,13 +62,8 @@ std::array<StridedAxis, 3> steps_of_windows(const PanelProducts& form, int64_t C
 }
 
 Tensor windows_in_panels(const Tensor& weights, const PanelProducts& form) {
-  const int64_t width = form.width(), window = form.depth() * kTaps;
-  Tensor result = LastingMemory::allocate(DType::F32, Shape{form.panels() * window * width});
-  for_each_part(form.panels(), window * width, [&](int64_t first, int64_t last) {
-    const int64_t channel = first * width, channels = std::min(last * width, form.columns()) - channel;
-    const PassingElements part(weights, channel, channels);
-    pack_panels(DType::F32, {channels, window}, steps_of_windows(form, weights.dim(1)), width, part.raw(), result.data<float>().data() + channel * window);
-  });
+  Tensor result = LastingMemory::allocate(DType::F32, Shape{form.panels() * form.depth() * kTaps * form.width()});
+  pack_rows(weights, steps_of_windows(form, weights.dim(1)), form.width(), result);
   return result;
 }
 

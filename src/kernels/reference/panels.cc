@@ -1,9 +1,12 @@
 #include "kernels/reference/panels.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/reference/strided_copy.h"
 #include "support/element_types.h"
+#include "support/parallel.h"
+#include "support/passing_elements.h"
 
 namespace anfora::kernels {
 namespace {
@@ -36,6 +39,16 @@ void pack_panels(DType dtype, StridedAxis columns, std::span<const StridedAxis> 
   void* place = element_at(dtype, panels, whole * view.of_panels[0]);
   std::memset(place, 0, static_cast<size_t>(last.of_panels[0]) * element_bytes(dtype));
   strided_copy(dtype, last.shape, place, last.of_panels, element_at(dtype, matrix, whole * view.of_matrix[0]), last.of_matrix);
+}
+
+void pack_rows(const Tensor& weights, std::span<const StridedAxis> steps, int64_t width, Tensor& panels) {
+  constexpr int64_t kAtOnce = 1 << 18;  // elements, which caches hold from when they are computed until they are read
+  const int64_t rows = weights.dim(0), row = weights.size() / std::max<int64_t>(rows, 1), part_rows = grain_of(kAtOnce, row * width) * width;
+  for (int64_t first = 0; first < rows; first += part_rows) {
+    const int64_t count = std::min(part_rows, rows - first);
+    const PassingElements part(weights, first, count);
+    pack_panels(weights.dtype(), {count, row}, steps, width, part.raw(), element_at(weights.dtype(), panels.raw(), first * row));
+  }
 }
 
 void unpack_panels(DType dtype, StridedAxis columns, std::span<const StridedAxis> steps, int64_t width, const void* panels, void* matrix) {
