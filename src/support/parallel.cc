@@ -1,12 +1,10 @@
-// oneTBB: where a thread comes late (a busy machine, a container with a quota of CPUs), the calling thread takes its
-// share as well. With a team of threads and a barrier, as in OpenMP, every kernel would wait for the latest.
+// Where a thread comes late (a busy machine, a container with a quota of CPUs), the calling thread takes its share as well. With a
+// barrier, as in OpenMP, every kernel would wait for the latest.
 #include "support/parallel.h"
 
 #include <fmt/format.h>
-#include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
 #include <tbb/info.h>
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
@@ -15,33 +13,27 @@
 #include <mutex>
 #include <stdexcept>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "anfora/error.h"
 #include "support/cancellation.h"
 #include "support/processors.h"
-
-// ThreadSanitizer does not see how oneTBB, which is not compiled for it, hands work to a thread and waits for it: these tell it.
-#ifdef __SANITIZE_THREAD__
-extern "C" void __tsan_acquire(void* what);
-extern "C" void __tsan_release(void* what);
-#else
-static void __tsan_acquire(void*) {}
-static void __tsan_release(void*) {}
-#endif
+#include "support/team.h"
+#include "support/thread_sanitizer.h"
 
 namespace anfora {
 namespace {
 
-// The end of work by other threads, also where it ends by an exception: what they have said by __tsan_release() happened before.
+// The end of work by other threads, also where it ends by an exception: what they have said by happens_before() happened before.
 struct AwaitedWork {
   void* what;
-  ~AwaitedWork() { __tsan_acquire(what); }
+  ~AwaitedWork() { happens_after(what); }
 };
 
-// Ranges that each thread gets on average, so that a slow one does not hold up the others; more where they would have an item or two,
-// as some would be twice as long as others.
-constexpr int64_t kRangesOfAThread = 4;
+// Ranges that each thread gets on average, so that a slow one, or one that another process has put off its CPU, does not hold up the others
+// for long; more where they would have an item or two, as some would be twice as long as others.
+constexpr int64_t kRangesOfAThread = 8;
 
 // Nested loops run on the thread that meets them. It would otherwise take up ranges of the outer loop while it waits.
 // Aligned, or mold 1.10 now and then writes a program that does not start: its read-only part begins at the thread's data,
@@ -54,14 +46,20 @@ int& most_threads() {
   return most;
 }
 
+struct Arena {
+  explicit Arena(int most) : threads(most), callers(most) {}
+  tbb::task_arena threads;
+  Callers callers;
+};
+
 // Arenas live as long as the process: threads that they lent may still be on the way out.
-tbb::task_arena& arena_of(int threads) {
-  using Arenas = std::vector<std::atomic<tbb::task_arena*>>;
+Arena& arena_of(int threads) {
+  using Arenas = std::vector<std::atomic<Arena*>>;
   static auto& arenas = *new Arenas(static_cast<size_t>(most_threads()) + 1);
-  std::atomic<tbb::task_arena*>& arena = arenas[static_cast<size_t>(threads)];
-  if (tbb::task_arena* made = arena.load(std::memory_order_acquire)) return *made;
-  auto made = std::make_unique<tbb::task_arena>(threads);
-  tbb::task_arena* other = nullptr;
+  std::atomic<Arena*>& arena = arenas[static_cast<size_t>(threads)];
+  if (Arena* made = arena.load(std::memory_order_acquire)) return *made;
+  auto made = std::make_unique<Arena>(threads);
+  Arena* other = nullptr;
   return arena.compare_exchange_strong(other, made.get()) ? *made.release() : *other;
 }
 
@@ -69,14 +67,14 @@ tbb::task_arena& arena_of(int threads) {
 // A new one comes with one for each thread, so that a thread that comes late finds one.
 class SingleArenas {
  public:
-  tbb::task_arena* take() {
+  Arena* take() {
     std::lock_guard lock(mutex_);
     if (free_.empty()) add(std::max(thread_count(), 1));
-    tbb::task_arena* arena = free_.back();
+    Arena* arena = free_.back();
     free_.pop_back();
     return arena;
   }
-  void give_back(tbb::task_arena* arena) {
+  void give_back(Arena* arena) {
     std::lock_guard lock(mutex_);
     free_.push_back(arena);
   }
@@ -86,15 +84,34 @@ class SingleArenas {
     made_ += static_cast<size_t>(count);
     free_.reserve(made_);  // giving back must not fail
     for (int i = 0; i < count; ++i) {
-      auto arena = std::make_unique<tbb::task_arena>(1);
-      arena->execute([] {});  // makes what an arena makes when it is first used
+      auto arena = std::make_unique<Arena>(1);
+      arena->threads.execute([] {});  // makes what an arena makes when it is first used
       free_.push_back(arena.release());
     }
   }
 
   std::mutex mutex_;
-  std::vector<tbb::task_arena*> free_;
+  std::vector<Arena*> free_;
   size_t made_ = 0;
+};
+
+// One of an arena's callers.
+class Caller {
+ public:
+  explicit Caller(Callers& callers) : callers_(callers) { callers_.come(); }
+  ~Caller() {
+    enter();
+    callers_.go();
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+  void enter() {
+    if (std::exchange(waits_, false)) callers_.enter();
+  }
+
+ private:
+  Callers& callers_;
+  bool waits_ = true;
 };
 
 // The arena that the caller's work is to run in, as long as this lives.
@@ -105,7 +122,7 @@ class CallersArena {
   ~CallersArena() {
     if (is_single_) singles().give_back(arena_);
   }
-  tbb::task_arena& operator*() const { return *arena_; }
+  Arena& operator*() const { return *arena_; }
 
  private:
   static SingleArenas& singles() {
@@ -114,8 +131,24 @@ class CallersArena {
   }
 
   bool is_single_;
-  tbb::task_arena* arena_;
+  Arena* arena_;
 };
+
+// Where the calling thread's own work runs; null: with_threads() was not called.
+thread_local Arena* entered = nullptr;
+
+// Of the calling thread's loops, with helpers from where it is. It outlives its thread where a helper is late.
+struct OwnTeam {
+  std::shared_ptr<Team> team;
+  const Arena* arena = nullptr;
+};
+thread_local OwnTeam own;
+
+Team& own_team() {
+  if (own.team && own.arena != entered) own.team->release();
+  if (!own.team || own.arena != entered) own = {std::make_shared<Team>(entered ? &entered->callers : nullptr), entered};
+  return *own.team;
+}
 
 // oneTBB starts threads when they are first needed, and throws a plain runtime_error where the system gives none.
 template <class Work>
@@ -143,20 +176,30 @@ namespace detail {
 void with_threads(int threads, void* state, void (*body)(void* state)) {
   // Where the arena is full, another thread does the work.
   Cancellation* cancellation = current_cancellation();
-  auto work = [&] {
-    __tsan_acquire(&cancellation);
+  auto work = [&](Arena& arena) {
+    happens_after(&cancellation);
+    const EngagedThread engaged;
     InheritedCancellation inherited(cancellation);
     struct Leave {
       void* what;
-      ~Leave() { __tsan_release(what); }
-    } leave{&cancellation};
+      Arena* outer;
+      ~Leave() {
+        entered = outer;
+        happens_before(what);
+      }
+    } leave{&cancellation, std::exchange(entered, &arena)};
     body(state);
   };
-  __tsan_release(&cancellation);
+  happens_before(&cancellation);
   const AwaitedWork awaited{&cancellation};
   on_threads([&] {
-    const CallersArena arena(std::clamp(threads > 0 ? threads : usable_processors(), 1, most_threads()));
-    (*arena).execute(work);
+    const CallersArena callers(std::clamp(threads > 0 ? threads : usable_processors(), 1, most_threads()));
+    Arena& arena = *callers;
+    Caller caller(arena.callers);
+    arena.threads.execute([&] {
+      caller.enter();
+      work(arena);
+    });
   });
 }
 
@@ -164,27 +207,25 @@ void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) 
   if (count <= 0) return;
   Cancellation* cancellation = in_range ? nullptr : current_cancellation();
   if (cancellation) cancellation->check();
-  int64_t threads = thread_count();
+  const int64_t threads = thread_count();
   grain = std::max<int64_t>(grain, 1);
   if (count < 2 * grain || threads <= 1 || in_range) return body(state, 0, count);
   int64_t ranges = count / grain;
   if (ranges > 2 * threads * kRangesOfAThread) ranges = threads * kRangesOfAThread;
+  ranges = std::min(ranges, Team::kMostRanges);
   auto range = [&](int64_t i) {
-    __tsan_acquire(&ranges);
     if (cancellation && cancellation->is_cancelled()) throw Cancelled();
     in_range = true;
     struct Leave {
-      void* what;
-      ~Leave() {
-        in_range = false;
-        __tsan_release(what);
-      }
-    } leave{&ranges};
+      ~Leave() { in_range = false; }
+    } leave;
     body(state, count * i / ranges, count * (i + 1) / ranges);
   };
-  __tsan_release(&ranges);
-  const AwaitedWork awaited{&ranges};
-  on_threads([&] { tbb::parallel_for(int64_t{0}, ranges, range, tbb::simple_partitioner()); });
+  on_threads([&] { own_team().run(threads, ranges, &range, [](void* of, int64_t i) { (*static_cast<decltype(range)*>(of))(i); }); });
+}
+
+void lend_threads() {
+  if (own.team && !in_range) own.team->release();
 }
 
 void isolated(void* state, void (*body)(void* state)) {

@@ -32,7 +32,7 @@ class Blocks {
   Block* take(int exponent) {
     const auto list = static_cast<size_t>(exponent);
     const int of_thread = ++taken.at(list), threads = thread_count();
-    std::lock_guard lock(mutex_);
+    const auto lock = locked();
     // Another thread may give back what this one has counted.
     const int wanted = std::min(of_thread, ++in_use_[list]) * threads;
     if (!free_[list] || made_[list] < wanted) add(exponent, std::max(wanted - made_[list], 1));
@@ -40,12 +40,23 @@ class Blocks {
   }
   void give_back(Block* block) {
     --taken[static_cast<size_t>(block->exponent)];
-    std::lock_guard lock(mutex_);
+    const auto lock = locked();
     --in_use_[static_cast<size_t>(block->exponent)];
     push(block);
   }
 
  private:
+  // It is held for some nanoseconds mostly, and all threads of a loop want it at once as they begin: those that sleep would be late.
+  std::unique_lock<std::mutex> locked() {
+    constexpr int kTries = 100;
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    for (int i = 0; i < kTries && !lock; ++i) {
+      __builtin_ia32_pause();
+      (void)lock.try_lock();
+    }
+    if (!lock) lock.lock();
+    return lock;
+  }
   void push(Block* block) {
     Block*& first = free_[static_cast<size_t>(block->exponent)];
     block->next = first;

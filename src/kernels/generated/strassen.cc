@@ -18,10 +18,12 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <boost/container/small_vector.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <set>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -365,28 +367,24 @@ class Strassen : public PreparedKernel {
 
   void run(KernelContext& context, const StrassenPlan& plan) const {
     Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
-    // Where there are fewer blocks than threads, these share each one's rows and then its pairs of panels.
-    const int64_t count = plan.all_blocks(), grain = count < thread_count() ? count : 1;
-    parallel_for(count, grain, [&](int64_t begin, int64_t end) {
-      Scratch<float> operands(operand_elements(plan)), factors(factor_elements(plan));
-      for (int64_t i = begin; i < end; ++i) {
-        const StrassenPlan::Matrices& at = plan.matrices[static_cast<size_t>(i / plan.blocks)];
-        Block block{.plan = plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands.data(), .factors = factors.data()};
-        for (size_t k = 0; k < block.addends.size(); ++k) {
-          if (code_.epilogue.addends[k] != Addend::None) block.addends[k] = context.input(2 + k).data<float>().data() + at.addends[k];
-        }
-        block.first = plan.first_row(i % plan.blocks);
-        const int64_t rows = plan.first_row(i % plan.blocks + 1) - block.first;
-        block.upper = ceil_div(rows, 2);
-        block.lower = rows - block.upper;
-        run(block);
+    // Threads share the rows and then the pairs of panels of as many blocks: each those of its own one, unless it is late.
+    const int64_t count = plan.all_blocks(), most = std::min<int64_t>(thread_count(), count);
+    const size_t of_operands = operand_elements(plan), of_factors = factor_elements(plan);
+    Scratch<float> operands(static_cast<size_t>(most) * of_operands), factors(static_cast<size_t>(most) * of_factors);
+    boost::container::small_vector<Block, 8> blocks;
+    for (int64_t first = 0; first < count; first += most) {
+      blocks.clear();
+      for (int64_t i = first; i < std::min(first + most, count); ++i) {
+        const auto place = static_cast<size_t>(i - first);
+        blocks.push_back(block_of(context, plan, y, i, operands.data() + place * of_operands, factors.data() + place * of_factors));
       }
-    });
+      run(blocks);
+    }
   }
 
   // Some rows of one of the matrices.
   struct Block {
-    const StrassenPlan& plan;
+    const StrassenPlan* plan;
     const float* a = nullptr;
     float* y = nullptr;
     std::array<const float*, 2> addends{};
@@ -461,20 +459,47 @@ class Strassen : public PreparedKernel {
     return {all.begin(), all.end()};
   }
 
-  void run(Block& block) const {
-    std::atomic<bool> is_bounded = true;
+  Block block_of(const KernelContext& context, const StrassenPlan& plan, Tensor& y, int64_t i, float* operands, float* factors) const {
+    const StrassenPlan::Matrices& at = plan.matrices[static_cast<size_t>(i / plan.blocks)];
+    Block block{.plan = &plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands, .factors = factors};
+    for (size_t k = 0; k < block.addends.size(); ++k) {
+      if (code_.epilogue.addends[k] != Addend::None) block.addends[k] = context.input(2 + k).data<float>().data() + at.addends[k];
+    }
+    block.first = plan.first_row(i % plan.blocks);
+    const int64_t rows = plan.first_row(i % plan.blocks + 1) - block.first;
+    block.upper = ceil_div(rows, 2);
+    block.lower = rows - block.upper;
+    return block;
+  }
+
+  void run(std::span<Block> blocks) const {
     constexpr int64_t kWork = 1 << 18;  // some thirty microseconds
-    parallel_for(block.upper, grain_of(kWork, 4 * depth_), [&](int64_t begin, int64_t end) {
-      if (!balance(block, begin, end)) is_bounded = false;
-      form_operands(block, begin, end);
+    const int64_t rows = blocks.front().plan->half_rows();
+    parallel_for(std::ssize(blocks) * rows, std::min(grain_of(kWork, 4 * depth_), rows), [&](int64_t begin, int64_t end) {
+      for_each_part(begin, end, rows, [&](int64_t of, int64_t first, int64_t last) {
+        Block& block = blocks[static_cast<size_t>(of)];
+        last = std::min(last, block.upper);
+        if (first >= last) return;
+        if (!balance(block, first, last)) std::atomic_ref(block.is_direct).store(true, std::memory_order_relaxed);
+        form_operands(block, first, last);
+      });
     });
-    block.is_direct = !is_bounded;
-    if (block.is_direct) copy_quarters(block);
-    parallel_for(pairs_, 1, [&](int64_t begin, int64_t end) {
-      Scratch<float> sums(static_cast<size_t>((kStrassenProducts + 1) * block.upper * code_.panel_columns()));
+    for (const Block& block : blocks) {
+      if (block.is_direct) copy_quarters(block);
+    }
+    parallel_for(std::ssize(blocks) * pairs_, 1, [&](int64_t begin, int64_t end) {
+      Scratch<float> sums(static_cast<size_t>((kStrassenProducts + 1) * rows * code_.panel_columns()));
       Scratch<float> difference(static_cast<size_t>(kMostSteps * code_.panel_columns()));
-      for (int64_t pair = begin; pair < end; ++pair) multiply(block, pair, sums.data(), difference.data());
+      for_each_part(begin, end, pairs_, [&](int64_t of, int64_t first, int64_t last) {
+        for (int64_t pair = first; pair < last; ++pair) multiply(blocks[static_cast<size_t>(of)], pair, sums.data(), difference.data());
+      });
     });
+  }
+
+  // Calls f(i, first, last) for what of [begin, end) lies in the i-th of consecutive parts of that size.
+  template <class F>
+  static void for_each_part(int64_t begin, int64_t end, int64_t size, const F& f) {
+    for (int64_t i = begin / size; i * size < end; ++i) f(i, std::max(begin - i * size, int64_t{0}), std::min(end - i * size, size));
   }
 
   // The factors of rows [begin, end) of both halves. False where some are infinite or NaN.
@@ -489,7 +514,7 @@ class Strassen : public PreparedKernel {
         const int64_t count = std::min(kRowsAtOnce, last - row);
         std::array<int64_t, kMagnitudeArguments> arguments{};
         arguments[kMagnitudesOf] = address_of(row_of(block, is_lower, row));
-        arguments[kMagnitudeStride] = block.plan.a_stride;
+        arguments[kMagnitudeStride] = block.plan->a_stride;
         arguments[kMagnitudeRows] = count;
         arguments[kMagnitudeColumns] = depth_;
         arguments[kMagnitudeVectors] = ceil_div(depth_, lanes);
@@ -510,14 +535,14 @@ class Strassen : public PreparedKernel {
   }
 
   const float* row_of(const Block& block, bool is_lower, int64_t row) const {
-    return block.a + (block.first + (is_lower ? block.upper : 0) + row) * block.plan.a_stride;
+    return block.a + (block.first + (is_lower ? block.upper : 0) + row) * block.plan->a_stride;
   }
 
   void form_operands(const Block& block, int64_t begin, int64_t end) const {
     std::array<int64_t, kStrassenOperandArguments> arguments{};
     arguments[kUpper] = address_of(row_of(block, false, begin));
     arguments[kLower] = address_of(row_of(block, true, begin));
-    arguments[kRowStride] = block.plan.a_stride;
+    arguments[kRowStride] = block.plan->a_stride;
     arguments[kRowCount] = std::min(end, block.lower) - begin;
     arguments[kHalfVectors] = half_ / describe(code_.isa).lanes;
     arguments[kSecondColumns] = depth_ - half_;
@@ -638,15 +663,15 @@ class Strassen : public PreparedKernel {
     arguments[kLowerRowFactors] = address_of(block.row_factors(true));
     arguments[kLeftFactors] = address_of(column_factors_.data<float>().data() + column);
     arguments[kRightFactors] = address_of(column_factors_.data<float>().data() + column + to_right);
-    arguments[kFinished] = address_of(block.y + row * block.plan.y_stride + column);
-    arguments[kFinishedStride] = block.plan.y_stride;
+    arguments[kFinished] = address_of(block.y + row * block.plan->y_stride + column);
+    arguments[kFinishedStride] = block.plan->y_stride;
     arguments[kToLower] = block.upper;
     arguments[kToRight] = to_right;
     arguments[kRightColumns] = columns_ - column - to_right;
     for (size_t i = 0; i < 2; ++i) {
       if (!block.addends[i]) continue;
-      arguments[kFinishedAddend0 + 2 * i] = address_of(block.addends[i] + row * block.plan.addend_strides[i] + column);
-      arguments[kFinishedAddend0Stride + 2 * i] = block.plan.addend_strides[i];
+      arguments[kFinishedAddend0 + 2 * i] = address_of(block.addends[i] + row * block.plan->addend_strides[i] + column);
+      arguments[kFinishedAddend0Stride + 2 * i] = block.plan->addend_strides[i];
     }
     entries_[numbers_.finish()](arguments.data());
   }

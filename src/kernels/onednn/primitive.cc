@@ -97,6 +97,7 @@ Shape channels_at_the_end(const Shape& shape) {
 void execute(const dnnl::primitive& primitive, const Arguments& arguments) {
   boost::container::small_vector<dnnl_exec_arg_t, 16> list;
   for (const auto& [index, argument] : arguments) list.push_back({index, argument.get()});
+  lend_threads();
   dnnl::error::wrap_c_api(
       dnnl_primitive_execute(primitive.get(), stream().get(), static_cast<int>(list.size()), list.data()),
       "could not execute a primitive");
@@ -104,7 +105,11 @@ void execute(const dnnl::primitive& primitive, const Arguments& arguments) {
 
 namespace {
 
-void reorder_once(memory& from, memory& to) { dnnl::reorder(from, to).execute(stream(), from, to); }
+void reorder_once(memory& from, memory& to) {
+  const dnnl::reorder reorder(from, to);
+  lend_threads();
+  reorder.execute(stream(), from, to);
+}
 
 // A layout in numbers; empty for one that the library keeps to itself.
 std::vector<int64_t> numbers_of(const memory::desc& desc) {
