@@ -195,6 +195,7 @@ void with_threads(int threads, void* state, void (*body)(void* state)) {
   on_threads([&] {
     const CallersArena callers(std::clamp(threads > 0 ? threads : usable_processors(), 1, most_threads()));
     Arena& arena = *callers;
+    if (entered == &arena) return body(state);
     Caller caller(arena.callers);
     arena.threads.execute([&] {
       caller.enter();

@@ -38,9 +38,9 @@ constexpr uint64_t share_of(uint32_t loop, uint64_t next, uint64_t end) { return
 
 // Has the system move the calling thread off the CPU, if it is on it and may be on another.
 void leave_processor(int processor) {
-  if (sched_getcpu() != processor) return;
+  if (sched_getcpu() != processor || processor < 0 || processor >= CPU_SETSIZE) return;
   cpu_set_t allowed;
-  if (processor >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   cpu_set_t others = allowed;
   CPU_CLR(static_cast<size_t>(processor), &others);
   if (CPU_COUNT(&others) == 0) return;
@@ -102,8 +102,9 @@ void Team::run(int64_t threads, int64_t ranges, void* state, Body body) {
 }
 
 void Team::enlist(int64_t count) {
-  if (staff_.load(std::memory_order_seq_cst) >= count || (callers_ && callers_->want_threads_soon())) return;
-  for (int64_t staff = staff_.load(std::memory_order_seq_cst); staff < count; ++staff) {
+  int64_t staff = staff_.load(std::memory_order_seq_cst);
+  if (staff >= count || (callers_ && callers_->want_threads_soon())) return;
+  for (; staff < count; ++staff) {
     auto kept = std::make_unique<std::shared_ptr<Team>>(shared_from_this());
     staff_.fetch_add(1, std::memory_order_relaxed);
     happens_before(kept.get());
@@ -157,8 +158,9 @@ bool Team::take_range(uint32_t loop, size_t member) {
   void* const state = state_.load(std::memory_order_relaxed);
   const Body body = body_.load(std::memory_order_relaxed);
   const size_t shares = shares_in_use_.load(std::memory_order_relaxed);
+  const size_t own = member == 0 || shares < 2 ? 0 : 1 + (member - 1) % (shares - 1);  // the first one is the caller's
   for (size_t i = 0; i < shares; ++i) {
-    std::atomic<uint64_t>& share = shares_[(member + i) % shares].left;
+    std::atomic<uint64_t>& share = shares_[(own + i) % shares].left;
     uint64_t left = share.load(std::memory_order_acquire);
     for (;;) {
       const uint64_t next = left >> 16 & 0xffff, end = left & 0xffff;

@@ -53,6 +53,25 @@ TEST(Team, WaitsForALateHelper) {
   });
 }
 
+// Each of two ranges waits until the other has begun, which takes two threads.
+void expect_two_threads() {
+  std::atomic<int> begun = 0;
+  parallel_for(2, 1, [&](int64_t, int64_t) {
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (++begun; begun.load() < 2 && std::chrono::steady_clock::now() < latest;) std::this_thread::yield();
+    EXPECT_EQ(begun.load(), 2);
+  });
+}
+
+TEST(Team, HasHelpersWhereScopesNest) {
+  with_threads(2, [] {
+    expect_two_threads();
+    with_threads(2, [] { expect_two_threads(); });
+    with_threads(3, [] { expect_two_threads(); });
+    expect_two_threads();
+  });
+}
+
 TEST(Team, RethrowsAnExceptionAndGoesOn) {
   with_threads(kThreads, [] {
     for (int64_t round = 0; round < 100; ++round) {
