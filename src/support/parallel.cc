@@ -137,16 +137,16 @@ class CallersArena {
 // Where the calling thread's own work runs; null: with_threads() was not called.
 thread_local Arena* entered = nullptr;
 
-// Of the calling thread's loops, with helpers from where it is. It outlives its thread where a helper is late.
+// Of the calling thread's loops, with helpers from where it is. It may be had by a late helper for longer than by its thread.
 struct OwnTeam {
-  std::shared_ptr<Team> team;
+  Team::Handle team;
   const Arena* arena = nullptr;
 };
 thread_local OwnTeam own;
 
 Team& own_team() {
   if (own.team && own.arena != entered) own.team->release();
-  if (!own.team || own.arena != entered) own = {std::make_shared<Team>(entered ? &entered->callers : nullptr), entered};
+  if (!own.team || own.arena != entered) own = {Team::take(entered ? &entered->callers : nullptr), entered};
   return *own.team;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <vector>
 
 #include "support/thread_sanitizer.h"
 
@@ -65,6 +66,49 @@ bool Callers::want_threads_soon() const {
   return want_threads() || std::chrono::steady_clock::now() - last_many_.load(std::memory_order_relaxed) < kSoon;
 }
 
+// They live as long as the process: oneTBB may hold a helper's task to the end.
+class Team::Teams {
+ public:
+  Team* take() {
+    std::lock_guard lock(mutex_);
+    if (free_.empty()) {
+      all_.push_back(std::make_unique<Team>());
+      free_.reserve(all_.size());  // giving back must not fail
+      free_.push_back(all_.back().get());
+    }
+    Team* team = free_.back();
+    free_.pop_back();
+    return team;
+  }
+  void give_back(Team* team) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(team);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Team>> all_;
+  std::vector<Team*> free_;
+};
+
+Team::Teams& Team::teams() {
+  static auto& all = *new Teams;
+  return all;
+}
+
+Team::Handle Team::take(const Callers* callers) {
+  Handle team(teams().take());
+  team->holders_.store(1, std::memory_order_relaxed);
+  team->callers_ = callers;
+  return team;
+}
+
+void Team::leave() {
+  if (holders_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  release();
+  teams().give_back(this);
+}
+
 EngagedThread::EngagedThread() : was_engaged_(std::exchange(is_engaged, true)) {}
 EngagedThread::~EngagedThread() { is_engaged = was_engaged_; }
 
@@ -105,20 +149,20 @@ void Team::enlist(int64_t count) {
   int64_t staff = staff_.load(std::memory_order_seq_cst);
   if (staff >= count || (callers_ && callers_->want_threads_soon())) return;
   for (; staff < count; ++staff) {
-    auto kept = std::make_unique<std::shared_ptr<Team>>(shared_from_this());
     staff_.fetch_add(1, std::memory_order_relaxed);
-    happens_before(kept.get());
+    holders_.fetch_add(1, std::memory_order_relaxed);
+    happens_before(this);
     try {
-      tbb::this_task_arena::enqueue([team = kept.get()] {
-        happens_after(team);
-        const std::unique_ptr<std::shared_ptr<Team>> own(team);
-        (*own)->help();
+      tbb::this_task_arena::enqueue([this] {
+        happens_after(this);
+        const Handle held(this);
+        help();
       });
     } catch (...) {
       staff_.fetch_sub(1, std::memory_order_relaxed);
+      leave();
       throw;
     }
-    (void)kept.release();
   }
 }
 

@@ -39,13 +39,20 @@ class Callers {
 // is asked for, go back to it. A thread that waited in oneTBB itself would soon call sched_yield(), by which it loses some milliseconds
 // where another process wants its CPU. A helper that the system has put on its caller's CPU, as it does where there are more threads than
 // CPUs, leaves it: the two would take turns, and each wait for the other.
-class Team : public std::enable_shared_from_this<Team> {
+//
+// Its caller has it, and helpers that come late; then it is another caller's.
+class Team {
  public:
+  struct Leave {
+    void operator()(Team* team) const { team->leave(); }
+  };
+  using Handle = std::unique_ptr<Team, Leave>;
+
   using Body = void (*)(void* state, int64_t range);
   static constexpr int64_t kMostRanges = (1 << 16) - 1;
 
   // Helpers leave, too, where callers want their threads; null: nobody does.
-  explicit Team(const Callers* callers) : callers_(callers) {}
+  static Handle take(const Callers* callers);
 
   // Calls body(state, i) for each i in [0, ranges), at most kMostRanges, on the caller and on up to `threads` - 1 helpers from its arena.
   // A thread takes ranges of its own share in order, then those that are left of others: the same ones in each loop of as many ranges,
@@ -65,6 +72,10 @@ class Team : public std::enable_shared_from_this<Team> {
     std::atomic<uint64_t> left{0};
   };
 
+  class Teams;
+  static Teams& teams();
+
+  void leave();
   void enlist(int64_t count);
   void help();
   uint32_t help_for_a_while(size_t member, uint32_t last);  // the last loop it has seen
@@ -75,7 +86,7 @@ class Team : public std::enable_shared_from_this<Team> {
   bool is_done() const { return done_.load(std::memory_order_seq_cst) == ranges_.load(std::memory_order_relaxed); }
 
   alignas(64) std::atomic<uint32_t> published_{kNone};  // the running or the last loop
-  const Callers* callers_;
+  const Callers* callers_ = nullptr;
   std::atomic<void*> state_{nullptr};
   std::atomic<Body> body_{nullptr};
   std::atomic<size_t> shares_in_use_{0};
@@ -85,6 +96,7 @@ class Team : public std::enable_shared_from_this<Team> {
 
   alignas(64) std::atomic<int64_t> done_{0};
   std::atomic<int64_t> staff_{0};  // helpers, and those called for
+  std::atomic<int64_t> holders_{0};
   std::atomic<bool> caller_sleeps_{false};
   std::atomic<bool> has_failed_{false};
   std::exception_ptr error_;
