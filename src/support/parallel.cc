@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <stdexcept>
 #include <typeinfo>
 #include <utility>
@@ -18,6 +17,7 @@
 
 #include "anfora/error.h"
 #include "support/cancellation.h"
+#include "support/lasting_objects.h"
 #include "support/processors.h"
 #include "support/team.h"
 #include "support/thread_sanitizer.h"
@@ -63,38 +63,6 @@ Arena& arena_of(int threads) {
   return arena.compare_exchange_strong(other, made.get()) ? *made.release() : *other;
 }
 
-// Arenas of a single thread, for one caller at a time: in a shared one, callers would wait for each other. They lend no thread to anybody.
-// A new one comes with one for each thread, so that a thread that comes late finds one.
-class SingleArenas {
- public:
-  Arena* take() {
-    std::lock_guard lock(mutex_);
-    if (free_.empty()) add(std::max(thread_count(), 1));
-    Arena* arena = free_.back();
-    free_.pop_back();
-    return arena;
-  }
-  void give_back(Arena* arena) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(arena);
-  }
-
- private:
-  void add(int count) {
-    made_ += static_cast<size_t>(count);
-    free_.reserve(made_);  // giving back must not fail
-    for (int i = 0; i < count; ++i) {
-      auto arena = std::make_unique<Arena>(1);
-      arena->threads.execute([] {});  // makes what an arena makes when it is first used
-      free_.push_back(arena.release());
-    }
-  }
-
-  std::mutex mutex_;
-  std::vector<Arena*> free_;
-  size_t made_ = 0;
-};
-
 // One of an arena's callers.
 class Caller {
  public:
@@ -114,10 +82,11 @@ class Caller {
   bool waits_ = true;
 };
 
-// The arena that the caller's work is to run in, as long as this lives.
+// The arena that the caller's work is to run in, as long as this lives. Arenas of a single thread are for one caller at a time: in a shared one,
+// callers would wait for each other. They lend no thread to anybody.
 class CallersArena {
  public:
-  explicit CallersArena(int threads) : is_single_(threads == 1), arena_(is_single_ ? singles().take() : &arena_of(threads)) {}
+  explicit CallersArena(int threads) : is_single_(threads == 1), arena_(is_single_ ? take_single() : &arena_of(threads)) {}
   CallersArena(const CallersArena&) = delete;
   ~CallersArena() {
     if (is_single_) singles().give_back(arena_);
@@ -125,9 +94,17 @@ class CallersArena {
   Arena& operator*() const { return *arena_; }
 
  private:
-  static SingleArenas& singles() {
-    static auto& all = *new SingleArenas;
+  static LastingObjects<Arena>& singles() {
+    static auto& all = *new LastingObjects<Arena>;
     return all;
+  }
+  // A new one comes with one for each thread, so that a thread that comes late finds one.
+  static Arena* take_single() {
+    return singles().take(thread_count(), [] {
+      auto arena = std::make_unique<Arena>(1);
+      arena->threads.execute([] {});  // makes what an arena makes when it is first used
+      return arena;
+    });
   }
 
   bool is_single_;
@@ -225,13 +202,14 @@ void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body) 
   on_threads([&] { own_team().run(threads, ranges, &range, [](void* of, int64_t i) { (*static_cast<decltype(range)*>(of))(i); }); });
 }
 
-void lend_threads() {
-  if (own.team && !in_range) own.team->release();
-}
-
 void isolated(void* state, void (*body)(void* state)) {
   tbb::this_task_arena::isolate([&] { body(state); });
 }
 
 }  // namespace detail
+
+void lend_threads() {
+  if (own.team && !in_range) own.team->release();
+}
+
 }  // namespace anfora

@@ -21,7 +21,6 @@ using RangeBody = void (*)(void* state, int64_t begin, int64_t end);
 void parallel_ranges(int64_t count, int64_t grain, void* state, RangeBody body);
 void with_threads(int threads, void* state, void (*body)(void* state));
 void isolated(void* state, void (*body)(void* state));
-void lend_threads();
 }  // namespace detail
 
 // Calls body(), in which parallel_for() and oneDNN use `threads` threads, the calling one among them; 0: usable_processors().
@@ -41,7 +40,7 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
 }
 
 // Ahead of a call that runs on oneTBB's threads by itself, as oneDNN does: those that wait for the caller's next loop go there.
-inline void lend_threads() { detail::lend_threads(); }
+void lend_threads();
 
 // Calls body(), for a caller that holds a lock: waiting for other threads of its own loops, it takes up no work but theirs. An exception
 // is rethrown here.

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <vector>
 
 #include "support/thread_sanitizer.h"
 
@@ -37,18 +36,6 @@ class Patience {
 
 constexpr uint64_t share_of(uint32_t loop, uint64_t next, uint64_t end) { return uint64_t{loop} << 32 | next << 16 | end; }
 
-// Has the system move the calling thread off the CPU, if it is on it and may be on another.
-void leave_processor(int processor) {
-  if (sched_getcpu() != processor || processor < 0 || processor >= CPU_SETSIZE) return;
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
-  cpu_set_t others = allowed;
-  CPU_CLR(static_cast<size_t>(processor), &others);
-  if (CPU_COUNT(&others) == 0) return;
-  sched_setaffinity(0, sizeof others, &others);
-  sched_setaffinity(0, sizeof allowed, &allowed);
-}
-
 }  // namespace
 
 void Callers::come() {
@@ -66,38 +53,13 @@ bool Callers::want_threads_soon() const {
   return want_threads() || std::chrono::steady_clock::now() - last_many_.load(std::memory_order_relaxed) < kSoon;
 }
 
-// They live as long as the process: oneTBB may hold a helper's task to the end.
-class Team::Teams {
- public:
-  Team* take() {
-    std::lock_guard lock(mutex_);
-    if (free_.empty()) {
-      all_.push_back(std::make_unique<Team>());
-      free_.reserve(all_.size());  // giving back must not fail
-      free_.push_back(all_.back().get());
-    }
-    Team* team = free_.back();
-    free_.pop_back();
-    return team;
-  }
-  void give_back(Team* team) {
-    std::lock_guard lock(mutex_);
-    free_.push_back(team);
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Team>> all_;
-  std::vector<Team*> free_;
-};
-
-Team::Teams& Team::teams() {
-  static auto& all = *new Teams;
+LastingObjects<Team>& Team::teams() {
+  static auto& all = *new LastingObjects<Team>;
   return all;
 }
 
 Team::Handle Team::take(const Callers* callers) {
-  Handle team(teams().take());
+  Handle team(teams().take(1, [] { return std::make_unique<Team>(); }));
   team->holders_.store(1, std::memory_order_relaxed);
   team->callers_ = callers;
   return team;
@@ -134,15 +96,20 @@ void Team::run(int64_t threads, int64_t ranges, void* state, Body body) {
   }
 
   while (take_range(loop_, 0)) continue;
+  wait_for_helpers();
+  if (has_failed_.load(std::memory_order_relaxed)) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void Team::wait_for_helpers() {
   Patience patience;
   while (!is_done()) {
     if (patience.lasts()) continue;
+    for (AwaitedThread& helper : helpers_) helper.move_here();
     std::unique_lock lock(mutex_);
     caller_sleeps_.store(true, std::memory_order_seq_cst);
-    woken_.wait(lock, [&] { return is_done(); });
+    woken_.wait_for(lock, kPatience, [&] { return is_done(); });
     caller_sleeps_.store(false, std::memory_order_relaxed);
   }
-  if (has_failed_.load(std::memory_order_relaxed)) std::rethrow_exception(std::exchange(error_, nullptr));
 }
 
 void Team::enlist(int64_t count) {
@@ -190,6 +157,7 @@ uint32_t Team::help_for_a_while(size_t member, uint32_t last) {
     if (!is_wanted()) break;
     if (loop == kNone || loop == last) continue;
     last = loop;
+    const AwaitedThread::Scope is_awaited(helpers_[member % kMostShares]);
     do {
       leave_processor(processor_.load(std::memory_order_relaxed));
     } while (take_range(loop, member));

@@ -10,6 +10,9 @@
 #include <memory>
 #include <mutex>
 
+#include "support/awaited_thread.h"
+#include "support/lasting_objects.h"
+
 namespace anfora {
 
 // Those who have work in an arena of threads. Where they are as many, each is best off with a thread of its own.
@@ -72,10 +75,10 @@ class Team {
     std::atomic<uint64_t> left{0};
   };
 
-  class Teams;
-  static Teams& teams();
+  static LastingObjects<Team>& teams();
 
   void leave();
+  void wait_for_helpers();
   void enlist(int64_t count);
   void help();
   uint32_t help_for_a_while(size_t member, uint32_t last);  // the last loop it has seen
@@ -104,6 +107,7 @@ class Team {
   std::condition_variable woken_;
 
   std::array<Share, kMostShares> shares_;
+  std::array<AwaitedThread, kMostShares> helpers_;  // as long as they have ranges of a loop
 };
 
 // As long as this lives, the calling thread has work of its own: where it waits in oneTBB, it does not become a helper.

@@ -476,7 +476,7 @@ class Strassen : public PreparedKernel {
     constexpr int64_t kWork = 1 << 18;  // some thirty microseconds
     const int64_t rows = blocks.front().plan->half_rows();
     parallel_for(std::ssize(blocks) * rows, std::min(grain_of(kWork, 4 * depth_), rows), [&](int64_t begin, int64_t end) {
-      for_each_part(begin, end, rows, [&](int64_t of, int64_t first, int64_t last) {
+      in_each_block(begin, end, rows, [&](int64_t of, int64_t first, int64_t last) {
         Block& block = blocks[static_cast<size_t>(of)];
         last = std::min(last, block.upper);
         if (first >= last) return;
@@ -490,15 +490,15 @@ class Strassen : public PreparedKernel {
     parallel_for(std::ssize(blocks) * pairs_, 1, [&](int64_t begin, int64_t end) {
       Scratch<float> sums(static_cast<size_t>((kStrassenProducts + 1) * rows * code_.panel_columns()));
       Scratch<float> difference(static_cast<size_t>(kMostSteps * code_.panel_columns()));
-      for_each_part(begin, end, pairs_, [&](int64_t of, int64_t first, int64_t last) {
+      in_each_block(begin, end, pairs_, [&](int64_t of, int64_t first, int64_t last) {
         for (int64_t pair = first; pair < last; ++pair) multiply(blocks[static_cast<size_t>(of)], pair, sums.data(), difference.data());
       });
     });
   }
 
-  // Calls f(i, first, last) for what of [begin, end) lies in the i-th of consecutive parts of that size.
+  // Calls f(i, first, last) for what of [begin, end) lies in the i-th of consecutive blocks of that size.
   template <class F>
-  static void for_each_part(int64_t begin, int64_t end, int64_t size, const F& f) {
+  static void in_each_block(int64_t begin, int64_t end, int64_t size, const F& f) {
     for (int64_t i = begin / size; i * size < end; ++i) f(i, std::max(begin - i * size, int64_t{0}), std::min(end - i * size, size));
   }
 
