@@ -7,27 +7,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/onednn/convolution_parts.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
 #include "kernels/reference/window.h"
+#include "support/parallel.h"
 
 namespace anfora::kernels::onednn {
 namespace {
-
-// The operands in the library's terms: activations as [batch, channels, spatial…], weights as [groups,] out, in, kernel.
-struct ConvolutionShape {
-  Shape x, y, w;
-  memory::dims strides, dilations, pad_begin, pad_end;
-  int64_t groups = 1;
-
-  // An axis of one element, the innermost one.
-  void add_axis() {
-    for (Shape* shape : {&x, &y, &w}) shape->push_back(1);
-    strides.push_back(1);
-    for (memory::dims* list : {&dilations, &pad_begin, &pad_end}) list->push_back(0);
-  }
-};
 
 // How Z is added: by a post-operation, the first one, that reads it beside; or by the primitive to what the result holds already,
 // a copy of Z. The latter is what implementations by GEMM can do, which some channel counts are left with.
@@ -127,42 +115,31 @@ class Convolution : public ShapedKernel {
 
     const memory::desc x = activations(shape->x), y = activations(shape->y), weights = given_weights(shape->w);
     const memory::desc bias = has_bias ? dense(*shapes[2], type_) : memory::desc();
+    if (auto parts = in_parts(*shape, bias, has_addend, result)) return parts;
     std::unique_ptr<ConvolutionInstance> instance;
     memory::desc wanted;
-    auto set_up = [&]<class Primitive>(dnnl::algorithm direct, AddendBy how) {
-      dnnl::post_ops operations;
-      if (has_addend && how == AddendBy::Operation) operations.append_binary(dnnl::algorithm::binary_add, y);
-      if (has_addend && how == AddendBy::Sum) operations.append_sum();
-      if (!append_activation(operations, attributes())) return false;
-      dnnl::primitive_attr attr = own_scratchpad();
-      attr.set_post_ops(operations);
-      const memory::desc any_weights(weights.get_dims(), type_, memory::format_tag::any);
-      auto description = [&](const memory::desc& added, const dnnl::primitive_attr& how_it_ends) {
-        return typename Primitive::primitive_desc(
-            cpu(), dnnl::prop_kind::forward_inference, direct, primitive_layout(x, *shape), any_weights, added,
-            primitive_layout(y, *shape), shape->strides, shape->dilations, shape->pad_begin, shape->pad_end, how_it_ends, true);
-      };
-      auto pd = description(bias, attr);
-      const bool ends_apart = ends_partial_sums(pd) && (has_bias || operations.len() > 0);
-      if (ends_apart) pd = description(memory::desc(), own_scratchpad());
+    auto set_up = [&]<class Primitive>(AddendBy how) {
+      const auto attr = ending(y, has_addend ? std::optional(how) : std::nullopt);
+      if (!attr) return false;
+      const memory::desc any_weights = any_layout(weights.get_dims(), type_);
+      auto pd = description<Primitive>(*shape, any_weights, bias, *attr);
+      const bool ends_apart = ends_partial_sums(pd) && (has_bias || attr->get_post_ops().len() > 0);
+      if (ends_apart) pd = description<Primitive>(*shape, any_weights, memory::desc(), own_scratchpad());
       if (!is_optimized(pd)) return false;
       instance = std::make_unique<ConvolutionInstance>();
       instance->set_up(pd, x, y);
-      if (ends_apart && (how == AddendBy::Sum || !instance->set_epilogue(of_channels(y), has_bias, attr))) return false;
+      if (ends_apart && (how == AddendBy::Sum || !instance->set_epilogue(of_channels(y), has_bias, *attr))) return false;
       if (has_bias && !ends_apart) instance->set_bias(bias);
       if (has_addend) instance->set_addend(y, how);
       wanted = pd.weights_desc();
       return true;
     };
     auto exists = [&](AddendBy how) {
-      return transposed_ ? set_up.operator()<dnnl::deconvolution_forward>(dnnl::algorithm::deconvolution_direct, how)
-                         : set_up.operator()<dnnl::convolution_forward>(dnnl::algorithm::convolution_direct, how);
+      return transposed_ ? set_up.operator()<dnnl::deconvolution_forward>(how) : set_up.operator()<dnnl::convolution_forward>(how);
     };
     if (!exists(AddendBy::Operation) && !(has_addend && exists(AddendBy::Sum))) return nullptr;
-    if (weights_) {
-      instance->set_weights(packed_.get(weights_, weights, wanted));
-    } else if (const Tensor* constant_weights = constant(1)) {
-      instance->set_weights(packed_.get(*constant_weights, weights, wanted));
+    if (has_constant_weights()) {
+      instance->set_weights(packed_weights(weights, wanted));
     } else {
       instance->set_variable_weights(weights, wanted);
     }
@@ -182,6 +159,62 @@ class Convolution : public ShapedKernel {
   bool packs(size_t i) const override { return i == 1 && packed_.replaces_tensor(); }
 
  private:
+  bool has_constant_weights() const { return weights_ || constant(1); }
+  memory packed_weights(const memory::desc& given, const memory::desc& wanted) const {
+    return weights_ ? packed_.get(weights_, given, wanted) : packed_.get(*constant(1), given, wanted);
+  }
+
+  template <class Primitive>
+  typename Primitive::primitive_desc description(const ConvolutionShape& shape, const memory::desc& weights, const memory::desc& bias,
+                                                 const dnnl::primitive_attr& attr) const {
+    const auto direct = transposed_ ? dnnl::algorithm::deconvolution_direct : dnnl::algorithm::convolution_direct;
+    return {cpu(), dnnl::prop_kind::forward_inference, direct, primitive_layout(activations(shape.x), shape), weights, bias,
+            primitive_layout(activations(shape.y), shape), shape.strides, shape.dilations, shape.pad_begin, shape.pad_end, attr,
+            /*allow_empty=*/true};
+  }
+
+  // What becomes of a result of that layout. Empty when the library has no such activation.
+  std::optional<dnnl::primitive_attr> ending(const memory::desc& y, std::optional<AddendBy> addend) const {
+    dnnl::post_ops operations;
+    if (addend == AddendBy::Operation) operations.append_binary(dnnl::algorithm::binary_add, y);
+    if (addend == AddendBy::Sum) operations.append_sum();
+    if (!append_activation(operations, attributes())) return std::nullopt;
+    dnnl::primitive_attr attr = own_scratchpad();
+    attr.set_post_ops(operations);
+    return attr;
+  }
+
+  // Null where it is computed as a whole.
+  std::unique_ptr<ConvolutionOfParts> in_parts(const ConvolutionShape& given, const memory::desc& bias, bool has_addend, const Shape& result) const {
+    if (transposed_ || !channels_last_ || !has_constant_weights()) return nullptr;
+    const ConvolutionShape whole = given.with_pixels_as_rows();
+    const std::vector<ConvolutionPart> parts = parts_of(whole, thread_count());
+    if (parts.empty()) return nullptr;
+    auto instance = std::make_unique<ConvolutionOfParts>(whole, dtype_, result);
+    memory::desc wanted = any_layout(whole.w, type_);
+    bool has_all = true;
+    with_threads(1, [&] {
+      for (const ConvolutionPart& part : parts) {
+        if (instance->has_primitive(part.extents)) continue;
+        const ConvolutionShape shape = part.shape_in(whole);
+        const auto attr = ending(activations(shape.y), has_addend ? std::optional(AddendBy::Operation) : std::nullopt);
+        has_all = false;
+        if (!attr) return;
+        const auto pd = description<dnnl::convolution_forward>(shape, wanted, bias, *attr);
+        if (!is_optimized(pd)) return;
+        wanted = pd.weights_desc();  // the same for all
+        instance->add_primitive(part.extents, pd);
+        has_all = true;
+      }
+    });
+    if (!has_all) return nullptr;
+    instance->set_weights(packed_weights(given_weights(whole.w), wanted));
+    if (!bias.is_zero()) instance->set_bias(bias);
+    if (has_addend) instance->set_addend();
+    for (const ConvolutionPart& part : parts) instance->add_part(part);
+    return instance;
+  }
+
   // Empty when the operands do not fit, which the reference kernel has words for, or when there is nothing to compute.
   std::optional<ConvolutionShape> resolve(const Shapes& shapes) const {
     if (shapes.size() < 2 || !shapes[0] || !shapes[1]) return std::nullopt;

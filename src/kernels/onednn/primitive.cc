@@ -98,8 +98,12 @@ void execute(const dnnl::primitive& primitive, const Arguments& arguments) {
   boost::container::small_vector<dnnl_exec_arg_t, 16> list;
   for (const auto& [index, argument] : arguments) list.push_back({index, argument.get()});
   lend_threads();
+  execute(primitive, list);
+}
+
+void execute(const dnnl::primitive& primitive, std::span<const dnnl_exec_arg_t> arguments) {
   dnnl::error::wrap_c_api(
-      dnnl_primitive_execute(primitive.get(), stream().get(), static_cast<int>(list.size()), list.data()),
+      dnnl_primitive_execute(primitive.get(), stream().get(), static_cast<int>(arguments.size()), arguments.data()),
       "could not execute a primitive");
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -52,6 +53,8 @@ inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cas
 
 // Runs in the calling thread, and those of its arena.
 void execute(const dnnl::primitive& primitive, const Arguments& arguments);
+// Of a primitive of one thread: in the calling thread alone.
+void execute(const dnnl::primitive& primitive, std::span<const dnnl_exec_arg_t> arguments);
 
 // A primitive that runs ahead of another one, or behind it.
 struct Step {
