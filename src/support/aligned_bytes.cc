@@ -12,6 +12,8 @@ namespace {
 constexpr size_t kCacheLine = 64;  // also the widest vector register
 // From this size on a huge page fits. What lies before an aligned address is not touched.
 constexpr size_t kLarge = kHugePage;
+// What of the last huge page may be taken in vain: the small pages in its place would be hundreds, and take a microsecond or two each.
+constexpr size_t kMostUnused = kHugePage / 4;
 
 }  // namespace
 
@@ -19,6 +21,7 @@ void FreeBytes::operator()(std::byte* memory) const { std::free(memory); }
 
 AlignedBytes allocate_bytes(size_t bytes) {
   void* memory = nullptr;
+  if (bytes >= kLarge && -bytes % kHugePage <= kMostUnused) bytes += -bytes % kHugePage;
   if (posix_memalign(&memory, bytes >= kLarge ? kHugePage : kCacheLine, bytes == 0 ? 1 : bytes) != 0) return nullptr;
 #ifdef __linux__
   // Only whole pages, so that no memory is taken past the end. Where there are no huge pages this does nothing.

@@ -551,6 +551,16 @@ TEST(GeneratedProduct, EmptyAndWrongOperands) {
   expect_close(compute(random_tensor({3, 8}, 1)), run_kernel("MatMul", {}, {random_tensor({3, 8}, 1), b}, 1)[0], 1e-5f);
 }
 
+TEST(GeneratedProduct, LeavesConvolutionsToNoChannelsToOthers) {
+  const Tensor x = random_tensor({1, 5, 5, 16}, 1);
+  for (const char* op : {"Conv", "LoweredConv", "LoweredPointwise"}) {
+    for (const int64_t extent : {1, 3}) {
+      const Prepared prepared(op, {{"channels_last", int64_t{1}}}, {x, Tensor::zeros(DType::F32, Shape{0, 16, extent, extent})});
+      EXPECT_FALSE(prepared.kernel) << op << extent;
+    }
+  }
+}
+
 TEST(Codegen, CodeForAnotherProcessorIsRefused) {
   const Isa best = best_isa();
   if (best == Isa::Avx512) GTEST_SKIP() << "this one has all instructions";

@@ -144,7 +144,7 @@ std::optional<StridedOperand> weights_matrix(const KernelData& data, const Produ
   }
   const Shape& shape = weights.constant.shape();
   if (data.op == kConvolution || data.op == kPointwise) {
-    const int64_t channels = shape.size() > 2 ? shape[1] : 0;
+    const int64_t channels = shape.size() > 2 && shape[0] > 0 ? shape[1] : 0;
     if (data.op == kConvolution && !ConvolutionRows::is_product(data.attributes, shape)) return std::nullopt;
     if (channels == 0 || (data.op == kPointwise && element_count(shape) != shape[0] * channels)) return std::nullopt;
     return StridedOperand::dense(Shape{shape[0], element_count(shape) / shape[0]}, std::array<int64_t, 2>{1, 0});
