@@ -154,6 +154,7 @@ struct Operator {
   // How it is computed where images lie in memory with their channels last; see ops/layouts.h. Null: not at all, or elementwise.
   bool (*layout)(ops::ChannelsLast&) = nullptr;
   FusionKind fusion = FusionKind::Opaque;
+  bool broadcasts_to_first = false;  // of kind Broadcast: the result has the shape of the first operand
   Effect effect = Effect::Pure;
   // Inputs whose memory output 0 may take over, element for element, when nobody else needs it and it has as many bytes.
   std::vector<int> in_place;

@@ -65,6 +65,7 @@ void declare_activation(Declarations& declare) {
       .infer(infer_prelu)
       .flops(flops_per_element<2>)
       .fusion(FusionKind::Broadcast)
+      .broadcasts_to_first()
       .in_place()
       .total();
   unary(declare, "Elu", 22, "x where x ≥ 0, else alpha · (exp(x) − 1).").attribute("alpha", 1.0f).flops(elu_flops)

@@ -88,6 +88,7 @@ Declaration& Declaration::fusion(FusionKind kind) {
   if (op_.widens || op_.takes_elements) op_.fails = Fails::Never;
   return *this;
 }
+Declaration& Declaration::broadcasts_to_first() { return op_.broadcasts_to_first = true, *this; }
 Declaration& Declaration::effect(Effect effect) { return op_.effect = effect, *this; }
 Declaration& Declaration::in_place(std::vector<int> inputs) { return op_.in_place = std::move(inputs), *this; }
 Declaration& Declaration::commutative() { return op_.commutative = true, *this; }

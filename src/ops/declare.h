@@ -74,6 +74,7 @@ class Declaration {
   Declaration& range(ValueRange (*function)(RangeContext&));
   // Says for most kinds also whether it widens, fails, takes elements, and is total; what is said behind it says it otherwise.
   Declaration& fusion(FusionKind kind);
+  Declaration& broadcasts_to_first();
   Declaration& effect(Effect effect);
   Declaration& in_place(std::vector<int> inputs = {0});
   Declaration& commutative();

@@ -146,10 +146,10 @@ class Canonicalizer {
     for (const Node* operand : operands) {
       if (!constant_tensor(operand)) rank = std::max(rank, rank_of(operand));
     }
-    for (Node*& operand : operands) {
-      const Tensor* constant = constant_tensor(operand);
+    for (size_t i = node.op().broadcasts_to_first ? 1 : 0; i < operands.size(); ++i) {
+      const Tensor* constant = constant_tensor(operands[i]);
       if (!constant || constant->size() != 1 || constant->rank() == 0 || constant->rank() > rank) continue;
-      operand = module_.constant(constant->reshaped({}));
+      operands[i] = module_.constant(constant->reshaped({}));
     }
     set_operands(node, operands);
   }

@@ -55,5 +55,18 @@ TEST(DepthToSpace, IsTheSameWithTheChannelsLast) {
   EXPECT_THROW(run_kernel("LoweredDepthToSpace", {{"blocks", std::vector<int64_t>{2, 2}}}, {counted<float>({1, 1, 2, 6})}), Error);
 }
 
+// Where there are no elements, the axes that are not copied say what -1 stands for.
+TEST(Reshape, InfersADimensionOfNoElements) {
+  auto reshaped = [](const Shape& from, std::vector<int64_t> to) {
+    return run_kernel("Reshape", {}, {Tensor::zeros(DType::F32, from), Tensor::vector<int64_t>(to)})[0].shape();
+  };
+  EXPECT_EQ(reshaped({0, 6, 4}, {0, -1, 2}), (Shape{0, 12, 2}));
+  EXPECT_EQ(reshaped({0, 6, 0}, {0, -1, 0}), (Shape{0, 6, 0}));
+  EXPECT_EQ(reshaped({2, 6, 4}, {0, -1, 2}), (Shape{2, 12, 2}));
+  EXPECT_EQ(reshaped({0, 3}, {-1, 2}), (Shape{0, 2}));
+  EXPECT_THROW(reshaped({0, 5, 1}, {0, -1, 2}), Error);
+  EXPECT_EQ(reshaped({3, 0}, {1, 0, -1}), (Shape{1, 0, 3}));
+}
+
 }  // namespace
 }  // namespace anfora

@@ -16,15 +16,19 @@ void reshape(KernelContext& context) {
   const Tensor& data = context.input(0);
   const IntegerList wanted = integers(context.input(1));
   const bool zero_is_zero = context.attributes().get_int("allowzero", 0) != 0;
-  Shape shape;
-  int64_t known = 1;
+  Shape shape, others = data.shape();  // others: of the input, those that are not copied
+  int64_t known = 1, copied = 1;
   int inferred = -1;
   for (size_t d = 0; d < wanted.size(); ++d) {
     int64_t dim = wanted[d];
     if (dim == 0 && !zero_is_zero) {
       if (d >= data.shape().size()) refuse("dimension {} is to be copied, but the input has rank {}", d, data.rank());
-      dim = data.shape()[d];
-    } else if (dim == -1) {
+      shape.push_back(data.shape()[d]);
+      copied = checked_multiply(copied, shape.back());
+      others[d] = 1;
+      continue;
+    }
+    if (dim == -1) {
       if (inferred >= 0) refuse("two dimensions of the new shape are -1");
       inferred = static_cast<int>(d);
       dim = 1;
@@ -35,11 +39,13 @@ void reshape(KernelContext& context) {
     shape.push_back(dim);
   }
   if (inferred >= 0) {
-    if (known == 0 || data.size() % known != 0) {
+    // As the type is inferred: where a copied dimension is 0, too, the others say what is left.
+    const int64_t left = element_count(others);
+    if (known == 0 || left % known != 0) {
       refuse("{} elements cannot have the shape {}", data.size(), to_string(wanted));
     }
-    shape[inferred] = data.size() / known;
-  } else if (known != data.size()) {
+    shape[inferred] = left / known;
+  } else if (checked_multiply(known, copied) != data.size()) {
     refuse("{} elements cannot have the shape {}", data.size(), to_string(wanted));
   }
   forward_or_copy(context, 0, data, shape);
