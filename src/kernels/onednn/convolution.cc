@@ -27,6 +27,13 @@ bool ends_partial_sums(const dnnl::primitive_desc& pd) {
   return pd && std::string_view(pd.impl_info_str()).find("brgconv_strided") != std::string_view::npos;
 }
 
+// Whether an implementation has as many threads as where its primitive was made, wherever that is executed. Those by GEMM do not.
+bool stays_in_its_thread(const dnnl::primitive_desc& pd) {
+  if (!pd) return false;
+  const std::string_view name = pd.impl_info_str();
+  return name.starts_with("brg") || name.starts_with("jit");
+}
+
 // A bias, as it is broadcast to activations.
 memory::desc of_channels(const memory::desc& activations) {
   memory::dims dims(activations.get_dims().size(), 1);
@@ -191,22 +198,20 @@ class Convolution : public ShapedKernel {
     const std::vector<ConvolutionPart> parts = parts_of(whole, thread_count());
     if (parts.empty()) return nullptr;
     auto instance = std::make_unique<ConvolutionOfParts>(whole, dtype_, result);
-    memory::desc wanted = any_layout(whole.w, type_);
-    bool has_all = true;
-    with_threads(1, [&] {
-      for (const ConvolutionPart& part : parts) {
-        if (instance->has_primitive(part.extents)) continue;
-        const ConvolutionShape shape = part.shape_in(whole);
-        const auto attr = ending(activations(shape.y), has_addend ? std::optional(AddendBy::Operation) : std::nullopt);
-        has_all = false;
-        if (!attr) return;
-        const auto pd = description<dnnl::convolution_forward>(shape, wanted, bias, *attr);
-        if (!is_optimized(pd)) return;
-        wanted = pd.weights_desc();  // the same for all
-        instance->add_primitive(part.extents, pd);
-        has_all = true;
-      }
-    });
+    memory::desc wanted = any_layout(whole.w, type_);  // the same for all, as the first one has it
+    auto add_primitive = [&](const ConvolutionPart& part) {
+      if (instance->has_primitive(part.extents)) return true;
+      const ConvolutionShape shape = part.shape_in(whole);
+      const auto attr = ending(activations(shape.y), has_addend ? std::optional(AddendBy::Operation) : std::nullopt);
+      if (!attr) return false;
+      const auto pd = description<dnnl::convolution_forward>(shape, wanted, bias, *attr);
+      if (!stays_in_its_thread(pd)) return false;
+      wanted = pd.weights_desc();
+      instance->add_primitive(part.extents, pd);
+      return true;
+    };
+    bool has_all = false;
+    with_threads(1, [&] { has_all = std::ranges::all_of(parts, add_primitive); });
     if (!has_all) return nullptr;
     instance->set_weights(packed_weights(given_weights(whole.w), wanted));
     if (!bias.is_zero()) instance->set_bias(bias);

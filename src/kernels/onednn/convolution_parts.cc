@@ -14,9 +14,12 @@ namespace {
 constexpr int64_t kPartsOfAThread = 8;
 // Weights come from the second or third level of cache once for each part. It takes some ten pixels to compute as long as that lasts.
 constexpr int64_t kLeastPixels = 48;
-constexpr int64_t kLeastWork = 1 << 19;  // multiplications: some ten microseconds; calling a primitive takes one or two
-constexpr double kMostExcess = 1.04;       // of the rows of the thread that has most of them
-constexpr int64_t kMostImages = 256;  // beyond, all threads have enough of them
+// Multiplications that take some ten microseconds. Calling a primitive takes one or two.
+constexpr int64_t kLeastWork = 1 << 19;
+// Of the rows of the thread that has most of them.
+constexpr double kMostExcess = 1.04;
+// Of more images all threads have enough.
+constexpr int64_t kMostImages = 256;
 
 int64_t product(std::span<const int64_t> factors) { return std::accumulate(factors.begin(), factors.end(), int64_t{1}, std::multiplies<>()); }
 
