@@ -178,12 +178,11 @@ void infer_transpose(InferenceContext& ctx) {
   auto perm = ctx.attributes().get_ints("perm");
   const bool reversed = !ctx.attributes().has("perm");
   if (!data && reversed) return ctx.set_unranked(0, ctx.dtype(0));
-  if (!data) return ctx.set_tensor(0, ctx.dtype(0), Dims(perm.size(), ctx.unknown()));
-  const int rank = static_cast<int>(data->size());
   if (reversed) {
     Dims dims(data->rbegin(), data->rend());
     return set_view(ctx, dims);
   }
+  const int rank = static_cast<int>(data ? data->size() : perm.size());
   if (std::ssize(perm) != rank) ctx.fail(fmt::format("perm has {} axes, the input {}", perm.size(), rank));
   Dims dims;
   std::vector<bool> seen(perm.size());
@@ -191,8 +190,9 @@ void infer_transpose(InferenceContext& ctx) {
     int normal = ctx.normalize_axis(axis, rank);
     if (seen[normal]) ctx.fail(fmt::format("perm names axis {} twice", axis));
     seen[normal] = true;
-    dims.push_back((*data)[normal]);
+    dims.push_back(data ? (*data)[normal] : ctx.unknown());
   }
+  if (!data) return ctx.set_tensor(0, ctx.dtype(0), dims);
   set_view(ctx, dims);
 }
 

@@ -36,6 +36,13 @@ TEST(OnednnMatMul, BroadcastsAndBatches) {
   }
 }
 
+// More rows than the library counts: nobody has them, but a model may say so.
+TEST(OnednnMatMul, LeavesHugeAxesToTheReference) {
+  const Shape a{2, 3, int64_t{1} << 40, 8}, b{2, 3, 8, 6};
+  kernels::KernelData data{"MatMul", {}, {{true, DType::F32, a, {}}, {true, DType::F32, b, {}}}, 1};
+  EXPECT_FALSE(kernels::onednn_kernels().prepare(data));
+}
+
 TEST(OnednnMatMul, Gemm) {
   for (int64_t transA : {0, 1}) {
     for (int64_t transB : {0, 1}) {

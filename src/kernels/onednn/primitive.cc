@@ -284,8 +284,22 @@ std::optional<ShapedKernel::Shapes> ShapedKernel::shapes_of_one() const {
   return shapes;
 }
 
+namespace {
+
+// The library counts along an axis by `int`, in multiples of its blocks.
+bool are_countable(const InputShapes& shapes) {
+  constexpr int64_t kMostElements = 1 << 30;
+  auto is_countable = [](const std::optional<Shape>& shape) {
+    return !shape || std::ranges::all_of(*shape, [](int64_t extent) { return extent <= kMostElements; });
+  };
+  return std::ranges::all_of(shapes, is_countable);
+}
+
+}  // namespace
+
 ShapedKernel::Entry ShapedKernel::make_entry(Shapes shapes) const {
   std::unique_ptr<Instance> instance;
+  if (!are_countable(shapes)) return {std::move(shapes), thread_count(), nullptr};
   std::lock_guard lock(making_);
   try {
     instance = make(shapes);
