@@ -1,7 +1,6 @@
 #include "kernels/onednn/convolution_parts.h"
 
 #include <algorithm>
-#include <numeric>
 #include <span>
 
 #include "support/parallel.h"
@@ -20,8 +19,6 @@ constexpr int64_t kLeastWork = 1 << 19;
 constexpr double kMostExcess = 1.04;
 // Of more images all threads have enough.
 constexpr int64_t kMostImages = 256;
-
-int64_t product(std::span<const int64_t> factors) { return std::accumulate(factors.begin(), factors.end(), int64_t{1}, std::multiplies<>()); }
 
 // So many parts of an image. Empty where one of them would read nothing but padding.
 std::vector<ConvolutionPart> parts_of_image(const ConvolutionShape& whole, int64_t count) {
@@ -47,8 +44,6 @@ size_t kinds_of(std::span<const ConvolutionPart> parts) {
   return kinds.size();
 }
 
-std::byte* at(const Tensor& tensor, size_t offset) { return static_cast<std::byte*>(const_cast<void*>(tensor.raw())) + offset; }
-
 }  // namespace
 
 ConvolutionShape ConvolutionShape::with_pixels_as_rows() const {
@@ -57,7 +52,7 @@ ConvolutionShape ConvolutionShape::with_pixels_as_rows() const {
   if (columns.empty() || !all(taps, 1) || !all(strides, 1) || !all(pad_begin, 0) || !all(pad_end, 0)) return *this;
   ConvolutionShape shape = *this;
   for (Shape* image : {&shape.x, &shape.y}) {
-    (*image)[2] *= product(columns);
+    (*image)[2] *= element_count(columns);
     std::fill(image->begin() + 3, image->end(), 1);
   }
   return shape;
@@ -71,8 +66,8 @@ ConvolutionShape ConvolutionPart::shape_in(ConvolutionShape whole) const {
 }
 
 std::vector<ConvolutionPart> parts_of(const ConvolutionShape& whole, int64_t threads) {
-  const int64_t images = whole.y[0], rows = whole.y[2], pixels = product(std::span(whole.y).subspan(2));
-  const int64_t work = pixels * product(whole.w);
+  const int64_t images = whole.y[0], rows = whole.y[2], pixels = element_count(std::span(whole.y).subspan(2));
+  const int64_t work = pixels * element_count(whole.w);
   const int64_t wanted = (threads * kPartsOfAThread + images - 1) / images;
   const int64_t most = std::max<int64_t>(1, std::min({wanted, rows, pixels / kLeastPixels, work / kLeastWork}));
   if (threads < 2 || most * images < 2 * threads || images > kMostImages) return {};
@@ -107,8 +102,8 @@ ConvolutionOfParts::ConvolutionOfParts(const ConvolutionShape& whole, DType dtyp
       result_(std::move(result)),
       inputs_(whole.x[2]),
       outputs_(whole.y[2]),
-      input_bytes_(static_cast<size_t>(element_count(whole.x) / (whole.x[0] * inputs_)) * element_bytes(dtype)),
-      output_bytes_(static_cast<size_t>(element_count(whole.y) / (whole.y[0] * outputs_)) * element_bytes(dtype)) {}
+      input_row_(element_count(whole.x) / (whole.x[0] * inputs_)),
+      output_row_(element_count(whole.y) / (whole.y[0] * outputs_)) {}
 
 const ConvolutionOfParts::Primitive* ConvolutionOfParts::find(const ConvolutionPart::Extents& extents) const {
   const auto found = std::ranges::find(primitives_, extents, &Primitive::extents);
@@ -121,8 +116,8 @@ void ConvolutionOfParts::add_primitive(const ConvolutionPart::Extents& extents, 
 }
 
 void ConvolutionOfParts::add_part(const ConvolutionPart& of) {
-  Part part{find(of.extents), static_cast<size_t>(of.image * inputs_ + of.first_input) * input_bytes_,
-            static_cast<size_t>(of.image * outputs_ + of.first_output) * output_bytes_, {}, {}, {}, {}, {}};
+  Part part{find(of.extents), (of.image * inputs_ + of.first_input) * input_row_, (of.image * outputs_ + of.first_output) * output_row_,
+            {}, {}, {}, {}, {}};
   part.x = handle(part.primitive->x), part.y = handle(part.primitive->y);
   part.arguments = {{DNNL_ARG_SRC, part.x.get()}, {DNNL_ARG_WEIGHTS, weights_.get()}, {DNNL_ARG_DST, part.y.get()}};
   if (bias_) part.arguments.push_back({DNNL_ARG_BIAS, bias_->get()});
@@ -145,9 +140,9 @@ void ConvolutionOfParts::execute(KernelContext& context) {
   parallel_for(std::ssize(parts_), 1, [&](int64_t begin, int64_t end) {
     Scratch<std::byte> scratchpad(scratchpad_bytes_);
     for (Part& part : std::span(parts_).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin))) {
-      part.x.set_data_handle(at(x, part.x_offset));
-      part.y.set_data_handle(at(y, part.y_offset));
-      if (addend) part.addend.set_data_handle(at(*addend, part.y_offset));
+      point(part.x, x, part.first_of_x);
+      point(part.y, y, part.first_of_y);
+      if (addend) point(part.addend, *addend, part.first_of_y);
       if (part.scratchpad) part.scratchpad.set_data_handle(scratchpad.data());
       onednn::execute(part.primitive->primitive, part.arguments);
     }

@@ -68,7 +68,7 @@ class ConvolutionOfParts : public ShapedKernel::Instance {
   };
   struct Part {
     const Primitive* primitive;
-    size_t x_offset, y_offset;  // bytes
+    int64_t first_of_x, first_of_y;  // elements
     memory x, y, addend, scratchpad;
     std::vector<dnnl_exec_arg_t> arguments;
   };
@@ -76,8 +76,8 @@ class ConvolutionOfParts : public ShapedKernel::Instance {
 
   DType dtype_;
   Shape result_;
-  int64_t inputs_, outputs_;             // rows of an image
-  size_t input_bytes_, output_bytes_;  // of a row
+  int64_t inputs_, outputs_;        // rows of an image
+  int64_t input_row_, output_row_;  // elements of a row
   std::deque<Primitive> primitives_;
   std::vector<Part> parts_;
   memory weights_;

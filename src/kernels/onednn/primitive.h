@@ -20,6 +20,7 @@
 #include "anfora/error.h"
 #include "kernels/input_shapes.h"
 #include "kernels/prepared.h"
+#include "kernels/reference/strided_copy.h"
 
 namespace anfora::kernels::onednn {
 
@@ -49,7 +50,10 @@ Shape channels_at_the_end(const Shape& shape);
 inline memory handle(const memory::desc& desc) { return memory(desc, cpu(), DNNL_MEMORY_NONE); }
 // One that owns uninitialized memory.
 inline memory owned(const memory::desc& desc) { return memory(desc, cpu()); }
-inline void point(memory& m, const Tensor& tensor) { m.set_data_handle(const_cast<void*>(tensor.raw())); }
+// It lies where the tensor does, from an element on.
+inline void point(memory& m, const Tensor& tensor, int64_t element = 0) {
+  m.set_data_handle(const_cast<void*>(element_at(tensor.dtype(), tensor.raw(), element)));
+}
 
 // Runs in the calling thread, and those of its arena.
 void execute(const dnnl::primitive& primitive, const Arguments& arguments);
