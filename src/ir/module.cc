@@ -332,10 +332,12 @@ const Location* Module::location(const Location& location) {
   return texts_.make<Location>(copy);
 }
 
+// Where both were inlined already is said once: a function inside of one that was inlined, the next iteration of a loop.
 const Location* Module::inlined(const Location* location, const Location* call) {
   if (!location || !call) return location;
-  boost::container::small_vector<const Location*, 8> chain;  // the innermost first
-  for (const Location* l = location; l; l = l->inlined_at) chain.push_back(l);
+  boost::container::small_vector<const Location*, 8> around, chain;  // the innermost first
+  for (const Location* l = call; l; l = l->inlined_at) around.push_back(l);
+  for (const Location* l = location; l && std::ranges::find(around, l) == around.end(); l = l->inlined_at) chain.push_back(l);
   const Location* made = call;
   for (; !chain.empty(); chain.pop_back()) {
     const Location* origin = chain.back()->before_inlining();

@@ -19,10 +19,14 @@ void infer_stack_sequence(InferenceContext& ctx) {
   if (dtype == DType::Undefined) dtype = dtype_attribute(ctx, "dtype", DType::Undefined);
 
   std::vector<int64_t> declared = ctx.attributes().get_ints("shape");
+  const bool is_declared = ctx.attributes().has("shape");
   Dims dims;
   if (element && element->has_rank()) {
+    if (is_declared && element->rank() != std::ssize(declared)) {
+      ctx.fail(fmt::format("the items have type {}, {} axes are declared", ir::to_string(element), declared.size()));
+    }
     dims.assign(element->dims().begin(), element->dims().end());
-  } else if (ctx.attributes().has("shape")) {
+  } else if (is_declared) {
     for (int64_t size : declared) dims.push_back(size < 0 ? ctx.unknown() : ctx.dim(size));
   } else {
     return ctx.set_unranked(0, dtype);

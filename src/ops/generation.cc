@@ -57,6 +57,7 @@ std::optional<double> constant_number(InferenceContext& ctx, size_t i) {
 }
 
 void infer_range(InferenceContext& ctx) {
+  for (const size_t scalar : {0, 1, 2}) require_scalar(ctx, scalar);
   const DType dtype = ctx.dtype(0);
   if (is_float(dtype)) {
     auto start = constant_number(ctx, 0), limit = constant_number(ctx, 1), delta = constant_number(ctx, 2);
@@ -89,6 +90,7 @@ void infer_eye_like(InferenceContext& ctx) {
 }
 
 void infer_window(InferenceContext& ctx) {
+  require_scalar(ctx, 0);
   auto size = ctx.elements(0);
   ctx.set_tensor(0, dtype_attribute(ctx, "output_datatype", DType::F32),
                  Dims{size && size->size() == 1 ? (*size)[0] : ctx.unknown()});

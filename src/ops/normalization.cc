@@ -64,9 +64,7 @@ void infer_along_axis(InferenceContext& ctx) {
 
 void infer_dropout(InferenceContext& ctx) {
   infer_same_type(ctx);
-  for (const size_t scalar : {1, 2}) {
-    if (ctx.has_input(scalar)) require_scalar(ctx, scalar);
-  }
+  for (const size_t scalar : {1, 2}) require_scalar(ctx, scalar);
   if (ctx.num_outputs() < 2) return;
   if (auto dims = ctx.dims(0))
     ctx.set_tensor(1, DType::Bool, {dims->data(), dims->size()});

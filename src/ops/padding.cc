@@ -45,6 +45,12 @@ void infer_center_crop_pad(InferenceContext& ctx) {
   ctx.set_tensor(0, ctx.dtype(0), *data);
 }
 
+void infer_triangle(InferenceContext& ctx) {
+  require_scalar(ctx, 1);
+  infer_same_type(ctx);
+  if (auto rank = ctx.rank(0); rank && *rank < 2) ctx.fail(fmt::format("the input has rank {}; matrices are needed", *rank));
+}
+
 }  // namespace
 
 void declare_padding(Declarations& declare) {
@@ -78,7 +84,7 @@ void declare_padding(Declarations& declare) {
       .output("output", "T")
       .type("T", kPlainDTypes)
       .attribute("upper", 1)
-      .infer(infer_same_type)
+      .infer(infer_triangle)
       .fusion(FusionKind::Injective)
       .in_place();
 }

@@ -10,6 +10,7 @@ namespace {
 
 // The value of a scalar input as an expression; `?` when nothing is known of it.
 Dim scalar(const InferenceContext& ctx, size_t i) {
+  require_scalar(ctx, i);
   auto elements = ctx.elements(i);
   return elements && elements->size() == 1 ? elements->front() : ctx.unknown();
 }
@@ -50,6 +51,7 @@ void infer_stft(InferenceContext& ctx) {
 }
 
 void infer_mel_weights(InferenceContext& ctx) {
+  for (const size_t edge : {2, 3, 4}) require_scalar(ctx, edge);
   const DType dtype = dtype_attribute(ctx, "output_datatype", DType::F32);
   ctx.set_tensor(0, dtype, Dims{half_spectrum(scalar(ctx, 1)), scalar(ctx, 0)});
 }

@@ -345,6 +345,18 @@ class BadInput(unittest.TestCase):
                         self.assertIn(str(axis), result.stderr)
                         self.assertIn("rank 2", result.stderr)
 
+    def test_wrong_rank_of_what_a_loop_stacks(self):
+        body = helper.make_graph(
+            [helper.make_node("Identity", ["c"], ["d"]), helper.make_node("Identity", ["x"], ["o"])], "body",
+            [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
+            [helper.make_tensor_value_info("d", TensorProto.BOOL, []), float_input("o", [2, 3])])
+        trips = helper.make_node("Constant", [], ["n"], value_int=2)
+        model = self.save(model_of([trips, helper.make_node("Loop", ["n", ""], ["y"], name="again", body=body)],
+                                   inputs=[float_input("x", [3])]))
+        result = self.anfora("opt", model, "-o", "small.onnx", "--no-check")
+        self.assert_clear(result)
+        self.assertIn("node 1): StackSequence 'again': the items have type f32[3], 2 axes are declared", result.stderr)
+
     # Stopping ---------------------------------------------------------------------------------------------
 
     def endless_model(self):

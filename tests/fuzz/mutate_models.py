@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -577,7 +578,9 @@ class Runner:
                 yield "verify", problem
         for path in self.folder.iterdir():
             if path != model and path.name != "data.bin":
-                if path.is_file():
+                if path.is_dir():  # of a command that was killed
+                    shutil.rmtree(path)
+                else:
                     path.unlink()
                 if path.name.endswith(".tmp"):
                     yield "opt", f"left {path.name}"

@@ -83,6 +83,7 @@ TEST_F(InlineTest, LocationsSayWhereTheyWereInlined) {
   const Apply* first = sin->input(0)->as_apply();
   EXPECT_EQ(to_string(*first->location()), "c (outer: node 1), inlined at one (m.onnx: node 3)");
   EXPECT_EQ(first->location()->before_inlining(), cos->location()->before_inlining());
+  EXPECT_EQ(module.inlined(cos->location(), cos->location()), cos->location()) << "an iteration, inlined into the one before";
 }
 
 TEST_F(InlineTest, StopsBeforeItExplodes) {

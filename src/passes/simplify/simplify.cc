@@ -74,6 +74,9 @@ Node* stack_items(Rewriter& rewriter, Apply& root) {
   std::vector<Node*> items = items_of(root.input(0));
   if (items.empty()) return nullptr;
   const int64_t axis = root.attributes().get_int("axis", 0);
+  for (const Node* item : items) {  // what is declared may be wrong, which inference then says
+    if (root.type()->has_rank() && item->type()->has_rank() && root.type()->rank() != item->type()->rank() + 1) return nullptr;
+  }
   for (Node*& item : items) item = rewriter.apply("Unsqueeze", {item, rewriter.integers({&axis, 1})});
   if (root.attributes().get_int("reverse", 0) != 0) std::ranges::reverse(items);
   return items.size() == 1 ? items[0] : rewriter.apply(rewriter.context().get_operator("Concat"), items, {{"axis", axis}});
