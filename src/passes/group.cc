@@ -31,8 +31,8 @@
 // members, as they compute nothing.
 //
 // A group is made where what it saves is worth it (PassOptions::least_group_saving_us). An operator along rows is a group alone, too: code that
-// is made for it keeps the row in registers and the first-level cache; one that takes long to compute; one that quantizes; and one that reads a
-// part in place.
+// is made for it keeps the row in registers and the first-level cache; one that takes long to compute; one that changes the width of elements, which
+// plain loops do element by element; and one that reads a part in place.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -298,14 +298,18 @@ class Grouping {
     return std::ranges::any_of(nodes_[i]->uses(), [&](const Use& use) { return !contains(members, use.user); });
   }
 
-  // Whether computing an element takes longer than reading and writing it in the cache, or it becomes a byte: then code with the widest vectors is
-  // worth it alone.
+  // Whether computing an element takes longer than reading and writing it in the cache, or elements change their width: then code with the widest
+  // vectors is worth it alone.
   bool is_costly(uint32_t i) const {
     constexpr double kCheapFlops = 8;
     if (!is_member(i) || !nodes_[i]->type()->is_tensor()) return false;
     const Type* type = nodes_[i]->type();
     const double elements = analysis::bytes_of(type) / static_cast<double>(element_bytes(type->dtype()));
-    return is_of_bytes(nodes_[i]) || analysis::estimate_flops(context_.inference, *nodes_[i]) > kCheapFlops * elements;
+    const size_t width = element_bytes(type->dtype());
+    const bool changes_width = std::ranges::any_of(nodes_[i]->operands(), [&](const Use& use) {
+      return use.node->type()->is_tensor() && element_bytes(use.node->type()->dtype()) != width;
+    });
+    return is_of_bytes(nodes_[i]) || changes_width || analysis::estimate_flops(context_.inference, *nodes_[i]) > kCheapFlops * elements;
   }
 
   // The part of a tensor that an argument is, where the group reads it in place: no one else reads it, nor another part of the same Split.

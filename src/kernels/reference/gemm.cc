@@ -18,9 +18,9 @@
 namespace anfora::kernels {
 namespace {
 
-constexpr int64_t kStripRows = 4;
+constexpr int64_t kStripRows = 6;
 constexpr int64_t kDepth = 256;
-constexpr int64_t kTileRows = 64, kTileColumns = 256;
+constexpr int64_t kTileRows = 60, kTileColumns = 256;
 
 template <class T>
 constexpr int64_t kLanes = 32 / sizeof(T);
@@ -55,24 +55,25 @@ void pack_columns(MatrixView<const T> from, T* to) {
   }
 }
 
-// sums = the product of a packed strip of rows and one of columns.
+// sums = the product of a packed strip of rows and one of columns. Inlined, GCC would keep the sums in memory.
 template <class T>
-void multiply_strips(const T* rows, const T* columns, int64_t depth, Lanes<T> (&sums)[kStripRows][2]) {
-  Lanes<T> s00{}, s01{}, s10{}, s11{}, s20{}, s21{}, s30{}, s31{};
+[[gnu::noinline]] void multiply_strips(const T* rows, const T* columns, int64_t depth, Lanes<T>* sums) {
+  Lanes<T> kept[kStripRows][2]{};
   for (int64_t k = 0; k < depth; ++k) {
     const auto* b = reinterpret_cast<const Lanes<T>*>(columns + k * kStripColumns<T>);
+    const Lanes<T> b0 = b[0], b1 = b[1];
     const T* a = rows + k * kStripRows;
-    s00 += a[0] * b[0];
-    s01 += a[0] * b[1];
-    s10 += a[1] * b[0];
-    s11 += a[1] * b[1];
-    s20 += a[2] * b[0];
-    s21 += a[2] * b[1];
-    s30 += a[3] * b[0];
-    s31 += a[3] * b[1];
+#pragma GCC unroll 6
+    for (int64_t r = 0; r < kStripRows; ++r) {
+      kept[r][0] += a[r] * b0;
+      kept[r][1] += a[r] * b1;
+    }
   }
-  Lanes<T> result[kStripRows][2] = {{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}};
-  std::copy_n(&result[0][0], kStripRows * 2, &sums[0][0]);
+#pragma GCC unroll 6
+  for (int64_t r = 0; r < kStripRows; ++r) {
+    sums[2 * r] = kept[r][0];
+    sums[2 * r + 1] = kept[r][1];
+  }
 }
 
 template <class T>
@@ -105,7 +106,7 @@ void multiply_tile(MatrixView<const T> a, MatrixView<const T> b, MatrixView<T> c
       pack_columns(block(b, k0, j0, kDepth, width), columns);
       for (int64_t i0 = 0; i0 < c.rows; i0 += kStripRows) {
         Lanes<T> sums[kStripRows][2];
-        multiply_strips<T>(rows + i0 * panel.columns, columns, panel.columns, sums);
+        multiply_strips<T>(rows + i0 * panel.columns, columns, panel.columns, &sums[0][0]);
         store<T>(sums, block(c, i0, j0, kStripRows, width), accumulate || k0 > 0);
       }
     }

@@ -358,10 +358,25 @@ int64_t repetitions(IndexMap map) {
   return std::ssize(map) % times == 0 ? times : 1;
 }
 
+// Of a row, with `run` elements for each index. A border is mirrored by segments of one element, for which memmove would take long.
+template <class T>
+void copy_segment(const Segment& segment, int64_t run, const T* from, T none, T* to) {
+  T* const t = to + segment.begin * run;
+  const int64_t count = segment.length * run;
+  if (segment.source < 0) {
+    std::fill_n(t, count, none);
+  } else if (count == 1) {
+    *t = from[segment.source * run];
+  } else {
+    std::copy_n(from + segment.source * run, count, t);
+  }
+}
+
 template <class T>
 void copy_by_map(const T* from, IndexMap map, int64_t times, T* to) {
   const int64_t count = std::ssize(map);
   if (times == 2) {
+    ANFORA_INDEPENDENT_ITERATIONS
     for (int64_t i = 0; i < count / 2; ++i) to[2 * i] = to[2 * i + 1] = from[i];
   } else if (times > 2) {
     for (int64_t i = 0; i < count / times; ++i) std::fill_n(to + i * times, times, from[i]);
@@ -392,24 +407,28 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
     T none{};
     if (fill) none = *static_cast<const T*>(fill);
     int64_t grain = std::max<int64_t>(1, kGrainBytes / (row * static_cast<int64_t>(sizeof(T))));
-    // Whether a row is that before it, as in an image that becomes larger.
-    const auto repeats_row = [&](int64_t i) {
-      if (last == 0) return false;
-      const IndexMap map = maps[last - 1];
-      const auto at = static_cast<size_t>(i % to.dim(last - 1));
-      return at > 0 && map[at] == map[at - 1];
-    };
     parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        T* t = target + i * row;
-        int64_t offset = 0, rest = i;
-        bool outside = false;
-        if (i > begin && repeats_row(i)) {
+      Shape at(static_cast<size_t>(last), 0);  // of the row, in the axes before the last
+      for (int64_t d = last - 1, rest = begin; d >= 0; rest /= to.dim(static_cast<int>(d)), --d) at[d] = rest % to.dim(static_cast<int>(d));
+      const auto next = [&] {
+        for (int d = last - 1; d >= 0 && ++at[d] == to.dim(d); --d) at[d] = 0;
+      };
+      // Whether the row is that before it, as in an image that becomes larger.
+      const auto repeats_row = [&] {
+        if (last == 0 || at[last - 1] == 0) return false;
+        const int64_t* index = &maps[last - 1][static_cast<size_t>(at[last - 1])];
+        return index[0] == index[-1];
+      };
+      T* t = target + begin * row;
+      for (int64_t i = begin; i < end; ++i, t += row, next()) {
+        if (i > begin && repeats_row()) {
           std::copy_n(t - row, row, t);
           continue;
         }
-        for (int d = last - 1; d >= 0; rest /= to.dim(d), --d) {
-          int64_t index = maps[d][static_cast<size_t>(rest % to.dim(d))];
+        int64_t offset = 0;
+        bool outside = false;
+        for (int d = 0; d < last; ++d) {
+          const int64_t index = maps[d][static_cast<size_t>(at[d])];
           outside = outside || index < 0;
           offset += index * strides[d];
         }
@@ -418,13 +437,7 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
         } else if (scattered) {
           copy_by_map(source + offset, maps[last], times, t);
         } else {
-          for (const Segment& s : segments) {
-            if (s.source < 0) {
-              std::fill_n(t + s.begin * run, s.length * run, none);
-            } else {
-              std::copy_n(source + offset + s.source * run, s.length * run, t + s.begin * run);
-            }
-          }
+          for (const Segment& s : segments) copy_segment(s, run, source + offset, none, t);
         }
       }
     });
