@@ -139,7 +139,8 @@ TEST(ScaledRows, AreRoundedOnce) {
   const Tensor undefined = Tensor::from<float>(shape, std::array{1.0f, 2.0f, -std::numeric_limits<float>::quiet_NaN(), 4.0f});
   EXPECT_FALSE(kernels::scaled_rows(undefined, factors));
   const Tensor endless = Tensor::from<float>(shape, std::array{1.0f, std::numeric_limits<float>::infinity(), 3.0f, 4.0f});
-  EXPECT_FALSE(kernels::scaled_rows(endless, factors));
+  EXPECT_EQ(kernels::scaled_rows(endless, factors)->data<float>()[1], std::numeric_limits<float>::infinity()) << "no row becomes so that was not";
+  EXPECT_FALSE(kernels::scaled_rows(endless, Tensor::vector<double>(std::array{3.0, 0.1})));
 }
 
 }  // namespace

@@ -37,11 +37,14 @@ class ScaledRows {
   void compute(int64_t first, int64_t count, float* place) const {
     for_each_block(first, count, [&](int64_t row, int64_t n) { scale(row, n, place + (row - first) * width_); });
   }
-  // The largest element of a row tells, as rounding is monotonic.
-  bool are_all_finite() const {
+  // Whether no element overflows. None does that is made smaller, so that these rows are not read; of the others, the largest element tells, as
+  // rounding is monotonic.
+  bool stay_finite() const {
     std::atomic<bool> result = true;
+    if (std::ranges::all_of(factors_.data<double>(), shrinks)) return true;
     for_each_block(0, rows_.dim(0), [&](int64_t first, int64_t n) {
       for (int64_t row = first; row < first + n; ++row) {
+        if (shrinks(factor(row))) continue;
         const auto product = static_cast<float>(static_cast<double>(largest_magnitude(row)) * factor(row));
         if (!(std::abs(product) <= std::numeric_limits<float>::max())) result = false;
       }
@@ -74,6 +77,7 @@ class ScaledRows {
     for (int64_t i = 0; i < width_; ++i) largest = std::max(largest, std::bit_cast<uint32_t>(from[i]) & kMagnitude);
     return std::bit_cast<float>(largest);
   }
+  static bool shrinks(double factor) { return std::abs(factor) <= 1; }
   double factor(int64_t row) const { return factors_.data<double>()[static_cast<size_t>(row)]; }
 
   Tensor rows_, factors_;
@@ -91,7 +95,7 @@ bool is_finite(const Tensor& tensor) {
 
 std::optional<Tensor> scaled_rows(const Tensor& rows, const Tensor& factors) {
   ScaledRows scaled(rows, factors);
-  if (!scaled.are_all_finite()) return std::nullopt;
+  if (!scaled.stay_finite()) return std::nullopt;
   return DeferredElements::tensor(DType::F32, rows.shape(), [scaled = std::move(scaled)](int64_t first, int64_t count, std::byte* place) {
     scaled.compute(first, count, reinterpret_cast<float*>(place));
   });

@@ -11,7 +11,7 @@ namespace anfora::kernels {
 bool is_finite(const Tensor& tensor);
 
 // f32(f64(rows[r, …]) · factors[r]) of f32 rows and as many f64 factors: elements that are computed when they are first read. Nothing where
-// one of them is not finite. Neither is empty.
+// a factor is NaN, or an element of a row with a factor above 1 is not finite then: rows that shrink are not looked at. Neither is empty.
 std::optional<Tensor> scaled_rows(const Tensor& rows, const Tensor& factors);
 
 }  // namespace anfora::kernels
