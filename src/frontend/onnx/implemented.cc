@@ -11,16 +11,24 @@ namespace {
 
 // Operators with kernels for few of their types; rewrites make them of others that have more.
 struct Kernels {
-  std::string_view op;
+  std::vector<std::string_view> ops;
   std::vector<DType> dtypes;  // of the result; those of 16 bits are for what is no CPU
 };
 
 const std::vector<Kernels>& narrow_operators() {
   using enum DType;
   static const std::vector<Kernels> kOperators = {
-      {"Relu", {F16, BF16, F32, F64, I8, I32}},
-      {"PRelu", {F16, BF16, F32, F64}},
-      {"Where", {F16, BF16, F32, F64, U8, I32, I64, String}},
+      {{"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "AveragePool", "Conv", "ConvTranspose", "Cosh", "Elu", "Erf", "Gelu", "GlobalAveragePool",
+        "GlobalMaxPool", "HardSigmoid", "HardSwish", "Hardmax", "InstanceNormalization", "LeakyRelu", "Mean", "MeanVarianceNormalization", "Mish",
+        "PRelu", "Selu", "Sinh", "Softplus", "Softsign", "Tan", "ThresholdedRelu"},
+       {F16, BF16, F32}},
+      {{"DepthToSpace", "SpaceToDepth"}, {F16, BF16, F32, F64, I8, U8}},
+      {{"EyeLike"}, {F16, BF16, F32, F64, I32, I64, U64}},
+      {{"Gemm"}, {F16, BF16, F32, F64}},
+      {{"Relu"}, {F16, BF16, F32, F64, I8, I32}},
+      {{"Resize"}, {F16, BF16, F32, I8, U8, I32}},
+      {{"Trilu"}, {F16, BF16, F32, F64, I32, I64, Bool}},
+      {{"Where"}, {F16, BF16, F32, F64, U8, I32, I64, String}},
   };
   return kOperators;
 }
@@ -58,7 +66,8 @@ bool is_implemented(const ir::Apply& node, int64_t opset) {
     return l.op == op.qualified && l.without_parts <= opset && opset <= kNewestReadOpset;
   };
   if (std::ranges::any_of(kLacking, lacks)) return false;
-  auto kernels = std::ranges::find(narrow_operators(), op.qualified, &Kernels::op);
+  auto has_op = [&](const Kernels& k) { return std::ranges::find(k.ops, op.qualified) != k.ops.end(); };
+  auto kernels = std::ranges::find_if(narrow_operators(), has_op);
   if (kernels == narrow_operators().end()) return true;
   const ir::Type* type = node.type();
   if (!type || !type->is_tensor() || type->dtype() == DType::Undefined) return true;
