@@ -35,6 +35,8 @@ FACTOR = 3  # of noise, as in noise.cc
 # Why an optimized model may be refused, or differ, though it is right: part of the message, and the reason.
 KNOWN = [
     ("right operand cannot broadcast on dim", "MatMul of a matrix and an empty batch of them"),
+    ("left operand cannot broadcast on dim", "the same the other way round"),
+    ("Size of X.shape[axis:] must be at least 1", "LayerNormalization of rows of nothing"),
     ("Integer division by zero", "a divisor with zeros in it, of which an empty quotient takes none"),
     ("Integer modulo by zero", "the same of a remainder"),
 ]

@@ -9,6 +9,8 @@
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/floats.h"
+#include "kernels/reference/strided_copy.h"
+#include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -196,7 +198,7 @@ void samples_of(const Bins& bins, int64_t row, int64_t column, int64_t height, i
   }
 }
 
-// In mode max, the largest of the weighted neighbours counts, not of the interpolated values: so the operator began.
+// Of one channel. In mode max, the largest of the weighted neighbours counts, not of the interpolated values: so the operator began.
 float pool_bin(const float* channel, std::span<const Sample> samples, bool average) {
   if (samples.empty()) return 0;
   float sum = 0, most = -std::numeric_limits<float>::infinity();
@@ -208,6 +210,24 @@ float pool_bin(const float* channel, std::span<const Sample> samples, bool avera
     }
   }
   return average ? sum / static_cast<float>(samples.size()) : most;
+}
+
+// The same of all channels of an image whose channels are last, in the same order.
+void pool_bin(const float* image, int64_t channels, std::span<const Sample> samples, bool average, float* to) {
+  std::fill_n(to, channels, samples.empty() || average ? 0.0f : -std::numeric_limits<float>::infinity());
+  for (const Sample& sample : samples) {
+    const auto part = [&](int k, int64_t c) { return sample.weights[k] * image[sample.offsets[k] * channels + c]; };
+    if (average) {
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t c = 0; c < channels; ++c) to[c] = to[c] + part(0, c) + part(1, c) + part(2, c) + part(3, c);
+    } else {
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t c = 0; c < channels; ++c) to[c] = std::max({to[c], part(0, c), part(1, c), part(2, c), part(3, c)});
+    }
+  }
+  if (!average || samples.empty()) return;
+  const auto count = static_cast<float>(samples.size());
+  for (int64_t c = 0; c < channels; ++c) to[c] /= count;
 }
 
 void put_floats(KernelContext& context, DType dtype, const Shape& shape, std::span<const float> values) {
@@ -227,17 +247,31 @@ void roi_align(KernelContext& context) {
   if (height == 0 || width == 0) refuse("an empty image has no regions");
   const Shape shape{rois.dim(0), channels, settings.height, settings.width};
   const auto pooled = context.workspace_of<float>(static_cast<size_t>(element_count(shape)));
+  // Where the regions read more than some of the pixels, the channels are put side by side.
+  const int64_t pixels = height * width, sampled = settings.sampling_ratio > 0 ? settings.sampling_ratio * settings.sampling_ratio : 1;
+  const bool is_dense = channels > 1 && rois.dim(0) * bins * sampled > data.dim(0) * pixels / 8;
+  const float* image = data.data<float>().data();
+  if (is_dense) {
+    Tensor by_pixel = context.temporary(DType::F32, Shape{data.dim(0), pixels, channels});
+    strided_copy(DType::F32, by_pixel.shape(), by_pixel.raw(), dense_strides(by_pixel.shape()), image, Shape{channels * pixels, 1, pixels});
+    image = by_pixel.data<float>().data();
+  }
   parallel_for(rois.dim(0), grain_of(kElementwiseGrain, channels * bins), [&](int64_t begin, int64_t end) {
     ScratchVector<Sample> samples;
+    Scratch<float> row(is_dense ? static_cast<size_t>(bins * channels) : 0);
     for (int64_t r = begin; r < end; ++r) {
       const Bins grid = bins_of(settings, rois.data<float>().data() + 4 * r);
+      const float* of_region = image + images[r] * channels * pixels;
+      float* to = pooled.data() + r * channels * bins;
       for (int64_t bin = 0; bin < bins; ++bin) {
         samples_of(grid, bin / settings.width, bin % settings.width, height, width, samples);
-        for (int64_t c = 0; c < channels; ++c) {
-          const float* channel = data.data<float>().data() + (images[r] * channels + c) * height * width;
-          pooled[(r * channels + c) * bins + bin] = pool_bin(channel, samples, settings.average);
+        if (is_dense) {
+          pool_bin(of_region, channels, samples, settings.average, row.data() + bin * channels);
+        } else {
+          for (int64_t c = 0; c < channels; ++c) to[c * bins + bin] = pool_bin(of_region + c * pixels, samples, settings.average);
         }
       }
+      if (is_dense) strided_copy(DType::F32, Shape{channels, bins}, to, Shape{bins, 1}, row.data(), Shape{1, channels});
     }
   });
   put_floats(context, context.input(0).dtype(), shape, pooled);
