@@ -183,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 struct Groups {
   int64_t count, inputs, results;  // channels of a group
-  Dims image, kernel;              // batch, height, width; or batch and length
+  Dims image, kernel;              // batch, height, width; or batch and length; or batch and a volume
   AttributeSet attributes;
 };
 
@@ -220,7 +220,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Groups{2, 5, 8, {1, 6, 7}, {1, 1}, {}},
                     Groups{5, 7, 16, {1, 6, 7}, {2, 3}, {{"strides", Dims{1, 3}}}},
                     Groups{3, 2, 70, {1, 12, 5}, {3, 3}, {{"pads", Dims{-1, 1, 0, 1}}}},        // cropped
-                    Groups{24, 1, 1, {2, 37}, {7}, {{"pads", Dims{3, 4}}}}, Groups{5, 3, 4, {1, 50}, {3}, {{"strides", Dims{2}}}}),  // of one axis
+                    Groups{24, 1, 1, {2, 37}, {7}, {{"pads", Dims{3, 4}}}}, Groups{5, 3, 4, {1, 50}, {3}, {{"strides", Dims{2}}}},  // of one axis
+                    // Volumes.
+                    Groups{40, 1, 1, {2, 4, 9, 31}, {3, 3, 3}, {{"pads", Dims{1, 1, 1, 1, 1, 1}}}},
+                    Groups{33, 1, 1, {1, 7, 80, 57}, {3, 3, 3}, {{"pads", Dims{1, 1, 1, 1, 1, 1}}, {"strides", Dims{2, 2, 1}}}},  // several strips
+                    Groups{17, 1, 1, {1, 5, 6, 7}, {2, 3, 1}, {{"pads", Dims{2, 0, 1, 1, 2, 0}}, {"dilations", Dims{2, 1, 1}}}},
+                    Groups{20, 1, 1, {2, 3, 5, 6}, {1, 3, 3}, {{"pads", Dims{0, 2, 2, 0, 2, 2}}, {"dilations", Dims{1, 2, 2}}}},
+                    Groups{16, 1, 1, {1, 2, 4, 6}, {5, 3, 3}, {{"pads", Dims{6, -1, 1, 5, 0, 1}}}}),  // windows without the volume
     [](const auto& info) { return fmt::format("{}", info.index); });
 
 class GroupedConvolution : public testing::TestWithParam<Groups> {};
@@ -321,6 +327,11 @@ TEST(GeneratedDepthwise, TakesRowsOfAnyLength) {
   expect_agreement_of_open_sizes(kConvolution, rows, {random_tensor({24, 1, 5}, 1)}, kGenerated, {{2, 1, 24}, {1, 50, 24}, {2, 300, 24}});
 }
 
+TEST(GeneratedDepthwise, TakesVolumesOfAnySize) {
+  const AttributeSet volumes = AttributeSet{{"group", int64_t{24}}, {"channels_last", int64_t{1}}, {"pads", Dims{1, 1, 1, 1, 1, 1}}};
+  expect_agreement_of_open_sizes(kConvolution, volumes, {random_tensor({24, 1, 3, 3, 3}, 1)}, kGenerated, {{2, 4, 5, 6, 24}, {1, 1, 1, 1, 24}, {1, 9, 14, 14, 24}});
+}
+
 // Where a library is slower: groups of about two vectors with AVX-512, of one by AVX2; and of one axis.
 TEST(GroupedConvolution, IsPreferredForSomeSizes) {
   const auto is_preferred = [](int64_t results, int64_t kernel = 3) {
@@ -366,6 +377,10 @@ TEST(GeneratedDepthwise, LeavesTheRestToOthers) {
   EXPECT_FALSE(Prepared(kConvolution, attributes.with("activation", std::string("Swish")), {x, w}).kernel);  // channels first
   const AttributeSet groups = window(4, {1, 1}, {2, 2, 2, 2}, {2, 2}).with("channels_last", int64_t{1});
   EXPECT_FALSE(Prepared(kConvolution, groups, {x, random_tensor({16, 2, 3, 3}, 2)}, kGenerated).kernel);  // lines are no rows
+  const Tensor volume = random_tensor({1, 4, 6, 6, 16}, 1);
+  const AttributeSet of_volumes{{"channels_last", int64_t{1}}};
+  EXPECT_TRUE(Prepared(kConvolution, of_volumes.with("group", int64_t{16}), {volume, random_tensor({16, 1, 3, 3, 3}, 2)}, kGenerated).kernel);
+  EXPECT_FALSE(Prepared(kConvolution, of_volumes.with("group", int64_t{8}), {volume, random_tensor({16, 2, 3, 3, 3}, 2)}, kGenerated).kernel);
   Tensor infinite = w.clone();
   infinite.data<float>()[7] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(is_generated(attributes, infinite, e));

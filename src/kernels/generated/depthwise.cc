@@ -11,6 +11,9 @@
 //     groups of 2     a b c d e f …   ──▶   a a c c e e …    weights from the first channel of a group
 //                                           b b d d f f …    from the second
 //
+// So do those of volumes: a row of the strip has one of each plane that the window reads, zeros for one outside of the volume, and each plane of the result
+// is an image of its own.
+//
 // The strip has the padding of columns, and stays in the second-level cache: what lies between the two convolutions is never written anywhere else
 // (depth-first evaluation). Rows that the next strip reads again are moved to its front.
 #include "kernels/generated/depthwise.h"
@@ -51,19 +54,21 @@ struct FilterShape {
 // What is the same for images of all sizes.
 struct DepthwiseLayout {
   DepthwiseCode code;
-  Window window;                                // of the image's one or two axes
+  Window window;                                // of the image's one to three axes
   int64_t channels = 0, depth = 0;              // depth: channels of the input
   int64_t group_inputs = 1, group_results = 1;  // channels of a group
 
   bool is_depthwise() const { return group_inputs == 1 && group_results == 1; }
   int64_t taps() const { return group_inputs * window.taps(); }  // of a channel
+  int64_t planes() const { return window.rank() == 3 ? window.axes[0].kernel : 1; }
+  int64_t lines() const { return group_inputs * planes(); }  // of a row of the strip
   bool has_expansion() const { return code.expansion.has_value(); }
   int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
   // Panels that are computed side by side: calls have more to do then, but weights of the expansion must stay in the first-level cache, and so must the lines of
   // groups.
   int64_t panels_at_once() const {
     constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10;
-    if (!is_depthwise()) return 1;
+    if (!is_depthwise() || planes() > 1) return 1;
     const int64_t most = std::max<int64_t>(kChannelsAtOnce / code.panel_channels(), 1);
     const int64_t panel_bytes = depth * code.panel_channels() * int64_t{sizeof(float)};
     return has_expansion() ? std::clamp<int64_t>(kWeightBytes / panel_bytes, 1, most) : most;
@@ -72,7 +77,7 @@ struct DepthwiseLayout {
   int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
   // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
   int64_t tile_of(int64_t pixels) const { return ceil_div(pixels, ceil_div(pixels, code.tile.rows)); }
-  FilterShape filter() const { return {group_inputs, window.rank() == 2 ? window.axes[0].kernel : 1, window.axes.back().kernel}; }
+  FilterShape filter() const { return {lines(), window.rank() > 1 ? window.axes[window.rank() - 2].kernel : 1, window.axes.back().kernel}; }
   std::vector<int64_t> of_panels(const FilterShape& of) const { return {of.size(), channels, code.panel_channels()}; }
 };
 
@@ -83,9 +88,9 @@ struct DepthwisePlan : ImagePlan {
         result_tile(layout.tile_of(columns.output)),
         has_long_tiles(layout.has_expansion() && 4 * layout.tile_of(columns.input) < 3 * layout.code.tile.rows),
         expansion_tile(has_long_tiles ? std::min<int64_t>(columns.input, layout.code.tile.rows) : layout.tile_of(columns.input)),
-        strip_results(Strip::results_of(rows, second_level_cache() / (layout.is_depthwise() ? 4 : 2), layout.group_inputs * pitch() * layout.strip_channels())) {}
+        strip_results(Strip::results_of(rows, second_level_cache() / (layout.lines() == 1 ? 4 : 2), layout.lines() * pitch() * layout.strip_channels())) {}
 
-  int64_t inputs() const { return rows.input * columns.input; }  // pixels of an image, and of its result
+  int64_t inputs() const { return rows.input * columns.input; }  // pixels of a plane, and of one of the result
   int64_t outputs() const { return rows.output * columns.output; }
 
   int64_t result_tile;
@@ -128,7 +133,7 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
   const InputDescription& weights = data.input(kFilterWeights);
   if (!std::ranges::all_of(data.inputs, is_f32) || !weights.is_static()) return std::nullopt;
   const Shape& w = *weights.shape;
-  if ((w.size() != 3 && w.size() != 4) || element_count(w) == 0) return std::nullopt;
+  if (w.size() < 3 || w.size() > 5 || element_count(w) == 0) return std::nullopt;
   DepthwiseLayout layout{.code = {}, .window = read_window(data.attributes, w.size() - 2, std::span(w).subspan(2)), .channels = w[0]};
   const int64_t groups = data.attributes.get_int("group", 1);
   if (groups <= 1 || layout.channels % groups != 0) return std::nullopt;
@@ -142,7 +147,8 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
     if (data.attributes.get_int("channels_last", 0) == 0) return std::nullopt;
     layout.depth = groups * layout.group_inputs;
   }
-  if (layout.group_inputs > 1 && layout.window.rank() == 2 && layout.window.axes[0].dilation != 1) return std::nullopt;
+  if (layout.window.rank() == 3 && !layout.is_depthwise()) return std::nullopt;
+  if (layout.lines() > 1 && layout.window.rank() > 1 && layout.window.axes[layout.window.rank() - 2].dilation != 1) return std::nullopt;
 
   DepthwiseCode& code = layout.code;
   code.isa = isa;
@@ -217,8 +223,8 @@ class DepthwiseKernel : public PreparedKernel {
     const Tensor& result = context.allocate_output(0, DType::F32, plan.result);
     const int64_t expansion = layout_.has_expansion() ? plan.inputs() * layout_.depth : 0;
     const int64_t work = (plan.outputs() * layout_.taps() + expansion) * layout_.strip_channels();
-    for_each_segment(plan.batch, layout_.blocks(), plan.rows.output, work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
-      BlockRun(*this, plan, context, result, image, block * layout_.panels_at_once()).run(begin, end);
+    for_each_segment(plan.batch * plan.planes.output, layout_.blocks(), plan.rows.output, work, [&](int64_t plane, int64_t block, int64_t begin, int64_t end) {
+      BlockRun(*this, plan, context, result, plane, block * layout_.panels_at_once()).run(begin, end);
     });
   }
 
@@ -236,24 +242,25 @@ class DepthwiseKernel : public PreparedKernel {
 
   FilterShape expansion_filter() const { return {.inputs = layout_.depth}; }
 
-  // The channels of some panels, of one image.
+  // The channels of some panels, of one plane of the results of all images.
   class BlockRun {
    public:
-    BlockRun(const DepthwiseKernel& kernel, const DepthwisePlan& plan, KernelContext& context, const Tensor& result, int64_t image, int64_t panel)
+    BlockRun(const DepthwiseKernel& kernel, const DepthwisePlan& plan, KernelContext& context, const Tensor& result, int64_t plane, int64_t panel)
         : kernel_(kernel),
           layout_(kernel.layout_),
           plan_(plan),
           panels_(std::min(layout_.panels_at_once(), layout_.panels() - panel)),
           width_(panels_ * layout_.code.panel_channels()),
           line_size_(plan.pitch() * width_),
-          row_size_(layout_.group_inputs * line_size_),
+          row_size_(layout_.lines() * line_size_),
           first_channel_(panel * layout_.code.panel_channels()),
-          input_(context.input(kInput).data<float>().data() + image * plan.inputs() * layout_.depth),
+          first_plane_(plan.planes.start(plane % plan.planes.output)),
+          input_(context.input(kInput).data<float>().data() + plane / plan.planes.output * plan.planes.input * plan.inputs() * layout_.depth),
           strip_(plan.rows, plan.strip_results, row_size_),
           expanded_(plan.has_long_tiles ? static_cast<size_t>(Strip::rows_of(plan.rows, plan.strip_results) * plan.columns.input * width_) : 0) {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
-      const int64_t pixels = image * plan.outputs() * layout_.channels + first_channel_;
+      const int64_t pixels = plane * plan.outputs() * layout_.channels + first_channel_;
       depthwise_[kImageRowStride] = plan.rows.dilation * line_size_;
       depthwise_[kTapStride] = plan.columns.dilation * width_;
       depthwise_[kPixelStride] = plan.columns.stride * width_;
@@ -296,7 +303,9 @@ class DepthwiseKernel : public PreparedKernel {
     void fill(int64_t begin, int64_t end) {
       const int64_t pixels = plan_.columns.input;
       if (!layout_.has_expansion()) {
-        for (int64_t row = begin; row < end; ++row) spread(input_ + row * pixels * layout_.depth, pixels, pixels_of(row));
+        for (int64_t row = begin; row < end; ++row) {
+          for (int64_t i = 0; i < layout_.planes(); ++i) fill_line(row, first_plane_ + i * plan_.planes.dilation, pixels_of(row) + i * line_size_);
+        }
         return;
       }
       if (!plan_.has_long_tiles) {
@@ -306,6 +315,16 @@ class DepthwiseKernel : public PreparedKernel {
       expand_pixels(begin * pixels, (end - begin) * pixels, expanded_.data());
       for (int64_t row = begin; row < end; ++row)
         std::copy_n(expanded_.data() + (row - begin) * pixels * width_, pixels * width_, pixels_of(row));
+    }
+
+    // A row of a plane of the image.
+    void fill_line(int64_t row, int64_t plane, float* to) const {
+      const int64_t pixels = plan_.columns.input;
+      if (plane < 0 || plane >= plan_.planes.input) {
+        std::fill_n(to, pixels * width_, 0.0f);
+      } else {
+        spread(input_ + (plane * plan_.rows.input + row) * pixels * layout_.depth, pixels, to);
+      }
     }
 
     // Pixels of the image, as lines of the strip.
@@ -352,8 +371,8 @@ class DepthwiseKernel : public PreparedKernel {
       const WindowAxis::Taps taps = rows.taps_inside(row);
       const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
-      arguments[kTapRows] = count * layout_.group_inputs;
-      arguments[kFilters] = address_of(filters_ + taps.first * layout_.group_inputs * columns.kernel * layout_.code.panel_channels());
+      arguments[kTapRows] = count * layout_.lines();
+      arguments[kFilters] = address_of(filters_ + taps.first * layout_.lines() * columns.kernel * layout_.code.panel_channels());
       const float* top = count == 0 ? strip_.begin() : strip_.row(rows.start(row) + taps.first * rows.dilation);
       const float* image = top + (columns.start(0) + plan_.padding()) * width_;
       const int64_t tile = plan_.result_tile, rest = columns.output % tile;
@@ -373,6 +392,7 @@ class DepthwiseKernel : public PreparedKernel {
     const DepthwiseLayout& layout_;
     const DepthwisePlan& plan_;
     int64_t panels_, width_, line_size_, row_size_, first_channel_;  // width_: of a pixel; elements of a line, and of the lines of a row
+    int64_t first_plane_;                                            // of the image that the window reads; may be negative
     const float* input_;
     const float* filters_ = nullptr;
     Strip strip_;
@@ -462,7 +482,8 @@ bool prefers_generated_depthwise(const KernelData& data) {
   const std::optional<LaidOut> all = lay_out_with_plan(data, best_isa());
   if (!all) return false;
   const DepthwiseLayout& layout = all->layout;
-  // Where sizes are open, the library would make a primitive for each.
+  // The library has no code for depthwise convolutions of volumes that is not slower; where sizes are open, it would make a primitive for each.
+  if (layout.window.rank() == 3) return describe(layout.code.isa).has_fma;
   if (layout.is_depthwise()) return describe(layout.code.isa).has_fma && (!all->plan || is_costly(layout.code.epilogue.activation));
   return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
 }

@@ -1,4 +1,5 @@
-// How convolutions in groups run on images of certain sizes, as far as their kernels have it in common. An image of one axis is a row.
+// How convolutions in groups run on images of certain sizes, as far as their kernels have it in common. An image of one axis is a row, a volume several planes
+// of rows.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace anfora::kernels::generated {
 struct ImagePlan {
   InputShapes shapes;
   int64_t batch = 0;
-  WindowAxis rows, columns;
+  WindowAxis planes, rows, columns;
   Shape result;
 
   // Pixels before a line of a strip (strip.h), and of all of it.
@@ -30,12 +31,12 @@ inline std::optional<ImagePlan> plan_image(Window window, int64_t depth, int64_t
   if (x.size() != window.rank() + 2 || x.back() != depth || element_count(x) == 0) return std::nullopt;
   resolve_window(window, std::span(x).subspan(1, window.rank()));
   if (window.outputs() == 0) return std::nullopt;
-  ImagePlan plan{.shapes = {},
-                 .batch = x[0],
-                 .rows = window.rank() == 2 ? window.axes[0] : WindowAxis{.input = 1, .output = 1},
-                 .columns = window.axes.back(),
-                 .result = {x[0]}};
-  for (const WindowAxis& axis : window.axes) plan.result.push_back(axis.output);
+  // The axes from the last one on; those that there are not have one place.
+  const auto axis = [&](size_t from_last) {
+    return from_last <= window.rank() ? window.axes[window.rank() - from_last] : WindowAxis{.input = 1, .output = 1};
+  };
+  ImagePlan plan{.shapes = {}, .batch = x[0], .planes = axis(3), .rows = axis(2), .columns = axis(1), .result = {x[0]}};
+  for (const WindowAxis& each : window.axes) plan.result.push_back(each.output);
   plan.result.push_back(channels);
   auto has_shape = [&](size_t i, const Shape& shape) { return i >= shapes.size() || !shapes[i] || *shapes[i] == shape; };
   if (!has_shape(kBias, Shape{channels}) || !has_shape(kAddend, plan.result)) return std::nullopt;
