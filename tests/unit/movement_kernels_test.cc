@@ -68,28 +68,5 @@ TEST(Reshape, InfersADimensionOfNoElements) {
   EXPECT_EQ(reshaped({3, 0}, {1, 0, -1}), (Shape{1, 0, 3}));
 }
 
-// Of many regions, the channels of a pixel are read side by side; of one, channel by channel.
-TEST(RoiAlign, OfOneRegionIsThatAmongMany) {
-  const Tensor image = counted<float>({2, 5, 16, 20});
-  std::vector<float> corners;
-  for (int i = 0; i < 40; ++i) {
-    const auto at = static_cast<float>(i) / 4;
-    corners.insert(corners.end(), {at, at / 2 - 2, at + 9.5f, at + 3});
-  }
-  const Tensor regions = make_tensor<float>({40, 4}, corners);
-  const Tensor images = make_tensor<int64_t>({40}, std::vector<int64_t>(40, 1));
-  for (const char* mode : {"avg", "max"}) {
-    for (const int64_t ratio : {int64_t{0}, int64_t{2}}) {
-      const AttributeSet attributes{{"mode", mode}, {"output_height", int64_t{2}}, {"output_width", int64_t{1}}, {"sampling_ratio", ratio}};
-      const std::vector<float> all = values_of<float>(run_kernel("RoiAlign", attributes, {image, regions, images})[0]);
-      for (const size_t i : {size_t{0}, size_t{17}, size_t{39}}) {
-        const Tensor region = make_tensor<float>({1, 4}, {corners.begin() + 4 * static_cast<int64_t>(i), corners.begin() + 4 * static_cast<int64_t>(i) + 4});
-        const auto one = values_of<float>(run_kernel("RoiAlign", attributes, {image, region, make_tensor<int64_t>({1}, {1})})[0]);
-        EXPECT_TRUE(std::ranges::equal(one, std::span(all).subspan(10 * i, 10))) << mode << ", region " << i;
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace anfora

@@ -9,8 +9,7 @@
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/floats.h"
-#include "kernels/reference/strided_copy.h"
-#include "kernels/reference/vectorize.h"
+#include "kernels/reference/pixels.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -216,13 +215,15 @@ float pool_bin(const float* channel, std::span<const Sample> samples, bool avera
 void pool_bin(const float* image, int64_t channels, std::span<const Sample> samples, bool average, float* to) {
   std::fill_n(to, channels, samples.empty() || average ? 0.0f : -std::numeric_limits<float>::infinity());
   for (const Sample& sample : samples) {
-    const auto part = [&](int k, int64_t c) { return sample.weights[k] * image[sample.offsets[k] * channels + c]; };
+    const auto pixel_at = [&](int64_t k) { return WeightedPixel{image + sample.offsets[k] * channels, sample.weights[k]}; };
     if (average) {
+      add_pixels(4, pixel_at, channels, to);
+      continue;
+    }
+    for (int k = 0; k < 4; ++k) {
+      const WeightedPixel pixel = pixel_at(k);
       ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t c = 0; c < channels; ++c) to[c] = to[c] + part(0, c) + part(1, c) + part(2, c) + part(3, c);
-    } else {
-      ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t c = 0; c < channels; ++c) to[c] = std::max({to[c], part(0, c), part(1, c), part(2, c), part(3, c)});
+      for (int64_t c = 0; c < channels; ++c) to[c] = std::max(to[c], pixel.weight * pixel.channels[c]);
     }
   }
   if (!average || samples.empty()) return;
@@ -251,11 +252,7 @@ void roi_align(KernelContext& context) {
   const int64_t pixels = height * width, sampled = settings.sampling_ratio > 0 ? settings.sampling_ratio * settings.sampling_ratio : 1;
   const bool is_dense = channels > 1 && rois.dim(0) * bins * sampled > data.dim(0) * pixels / 8;
   const float* image = data.data<float>().data();
-  if (is_dense) {
-    Tensor by_pixel = context.temporary(DType::F32, Shape{data.dim(0), pixels, channels});
-    strided_copy(DType::F32, by_pixel.shape(), by_pixel.raw(), dense_strides(by_pixel.shape()), image, Shape{channels * pixels, 1, pixels});
-    image = by_pixel.data<float>().data();
-  }
+  if (is_dense) image = channels_side_by_side(context, data).data<float>().data();
   parallel_for(rois.dim(0), grain_of(kElementwiseGrain, channels * bins), [&](int64_t begin, int64_t end) {
     ScratchVector<Sample> samples;
     Scratch<float> row(is_dense ? static_cast<size_t>(bins * channels) : 0);
@@ -271,7 +268,7 @@ void roi_align(KernelContext& context) {
           for (int64_t c = 0; c < channels; ++c) to[c * bins + bin] = pool_bin(of_region + c * pixels, samples, settings.average);
         }
       }
-      if (is_dense) strided_copy(DType::F32, Shape{channels, bins}, to, Shape{bins, 1}, row.data(), Shape{1, channels});
+      if (is_dense) channels_apart(row.data(), bins, channels, to, bins);
     }
   });
   put_floats(context, context.input(0).dtype(), shape, pooled);

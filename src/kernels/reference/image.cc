@@ -9,6 +9,7 @@
 #include "kernels/reference/families.h"
 #include "kernels/reference/floats.h"
 #include "kernels/reference/image_formats.h"
+#include "kernels/reference/pixels.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
@@ -165,12 +166,15 @@ void grid_sample(KernelContext& context) {
     using Sum = std::conditional_t<std::is_same_v<ComputeType<T>, float>, float, double>;
     const T* source = data.data<T>().data();
     T* target = output.data<T>().data();
-    // A channel of some places after another: they are neighbours in the result.
-    constexpr int64_t kPlaces = 64;
+    // Of f32, the channels are put side by side where that pays; else one channel of some places after another, which are neighbours in the result.
+    constexpr int64_t kPlaces = 64, kFewestChannels = 8;
+    const bool is_dense = std::is_same_v<T, float> && channels >= kFewestChannels && places > pixels / 8;
+    const float* by_pixel = is_dense ? channels_side_by_side(context, data).template data<float>().data() : nullptr;
     const int64_t blocks = (places + kPlaces - 1) / kPlaces;
     parallel_for(data.dim(0) * blocks, std::max<int64_t>(1, 4096 / (channels * kPlaces)), [&](int64_t begin, int64_t end) {
       ScratchVector<Tap> taps, of_block;
       std::array<size_t, kPlaces + 1> first{};  // tap of a place
+      Scratch<float> rows(is_dense ? static_cast<size_t>(kPlaces * channels) : 0);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t image = i / blocks, from = i % blocks * kPlaces, count = std::min(kPlaces, places - from);
         of_block.clear();
@@ -178,6 +182,21 @@ void grid_sample(KernelContext& context) {
           place_taps(sampler, sizes, positions + (image * places + from + k) * axes, taps);
           of_block.insert(of_block.end(), taps.begin(), taps.end());
           first[static_cast<size_t>(k) + 1] = of_block.size();
+        }
+        if constexpr (std::is_same_v<T, float>) {
+          if (is_dense) {
+            std::fill(rows.begin(), rows.begin() + count * channels, 0.0f);
+            for (int64_t k = 0; k < count; ++k) {
+              const std::span<const Tap> of_place(of_block.data() + first[static_cast<size_t>(k)], of_block.data() + first[static_cast<size_t>(k) + 1]);
+              const auto pixel_at = [&](int64_t t) {
+                const Tap& tap = of_place[static_cast<size_t>(t)];
+                return WeightedPixel{by_pixel + (image * pixels + tap.offset) * channels, tap.weight};
+              };
+              add_pixels(std::ssize(of_place), pixel_at, channels, rows.data() + k * channels);
+            }
+            channels_apart(rows.data(), count, channels, target + image * channels * places + from, places);
+            continue;
+          }
         }
         for (int64_t c = image * channels; c < (image + 1) * channels; ++c) {
           const T* channel = source + c * pixels;
