@@ -21,19 +21,19 @@ namespace {
 // are collected, and reduced to the k largest when there is no more room.
 constexpr int64_t kTopCandidates = 64;  // besides twice as many as wanted
 
-// Elements that are compared with the least of the largest at once.
-constexpr int64_t kTopBlock = 32;
+// Elements that are compared with the least of the largest at once, and where one may be among these, again.
+constexpr int64_t kTopBlock = 32, kTopPart = 8;
 
-// Whether an element of a block is as large, or small, as a bound. NaN is.
-template <class T>
-bool reaches(const T* block, T bound, bool largest) {
+// Whether one of kCount elements is as large, or small, as a bound. NaN is.
+template <int64_t kCount, class T>
+bool reaches(const T* elements, T bound, bool largest) {
   OrderKey<T> beyond = 0;  // as wide as an element, so that the loops vectorize
   if (largest) {
-    for (int64_t i = 0; i < kTopBlock; ++i) beyond += block[i] < bound;
+    for (int64_t i = 0; i < kCount; ++i) beyond += elements[i] < bound;
   } else {
-    for (int64_t i = 0; i < kTopBlock; ++i) beyond += block[i] > bound;
+    for (int64_t i = 0; i < kCount; ++i) beyond += elements[i] > bound;
   }
-  return beyond != kTopBlock;
+  return beyond != kCount;
 }
 
 template <class Packed, class T>
@@ -53,10 +53,16 @@ void top_k_line(const T* from, int64_t stride, int64_t n, int64_t k, bool larges
   auto index_of = [&](Packed packed) { return static_cast<int64_t>(index_mask - (packed & index_mask)); };
   for (int64_t i = 0; i < n; ++i) {
     if constexpr (std::is_arithmetic_v<T>) {
-      const bool begins_block = stride == 1 && i % kTopBlock == 0 && i + kTopBlock <= n;
-      if (begins_block && least != 0 && !reaches(from + i, from[index_of(least)], largest)) {
-        i += kTopBlock - 1;
-        continue;
+      if (stride == 1 && i % kTopPart == 0 && least != 0) {
+        const T bound = from[index_of(least)];
+        if (i % kTopBlock == 0 && i + kTopBlock <= n && !reaches<kTopBlock>(from + i, bound, largest)) {
+          i += kTopBlock - 1;
+          continue;
+        }
+        if (i + kTopPart <= n && !reaches<kTopPart>(from + i, bound, largest)) {
+          i += kTopPart - 1;
+          continue;
+        }
       }
     }
     OrderKey<T> key = order_key(from[i * stride]);
