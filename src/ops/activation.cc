@@ -5,19 +5,6 @@
 namespace anfora::ops {
 namespace {
 
-void infer_prelu(InferenceContext& ctx) {
-  infer_same_type(ctx);
-  auto x = ctx.dims(0), slope = ctx.dims(1);
-  if (!x || !slope) return;
-  if (slope->size() > x->size()) ctx.fail("the slope has more dimensions than the input");
-  for (size_t i = 0; i < slope->size(); ++i) {
-    const Dim from = (*slope)[i], to = (*x)[x->size() - slope->size() + i];
-    if (provably_different(from, ctx.dim(1)) && provably_different(from, to)) {
-      ctx.fail("the slope's shape does not broadcast to the input's");
-    }
-  }
-}
-
 void infer_softmax(InferenceContext& ctx) {
   infer_same_type(ctx);
   if (auto rank = ctx.rank(0)) ctx.normalize_axis(ctx.attribute_int("axis"), *rank);
@@ -62,7 +49,7 @@ void declare_activation(Declarations& declare) {
       .input("slope", "T")
       .output("Y", "T")
       .type("T", kFloats | std::vector{DType::I32, DType::I64, DType::U32, DType::U64})
-      .infer(infer_prelu)
+      .infer(infer_broadcast_to_first)
       .flops(flops_per_element<2>)
       .fusion(FusionKind::Broadcast)
       .broadcasts_to_first()

@@ -128,6 +128,21 @@ void require_rank(const InferenceContext& ctx, size_t i, int rank) {
   if (given && *given != rank) ctx.fail(fmt::format("input {} has rank {} instead of {}", i, *given, rank));
 }
 
+void infer_broadcast_to_first(InferenceContext& ctx) {
+  infer_same_type(ctx);
+  const auto first = ctx.dims(0);
+  if (!first) return;
+  for (size_t i = 1; i < ctx.num_inputs(); ++i) {
+    const Dims dims = ctx.dims(i).value_or(Dims());
+    bool fits = dims.size() <= first->size();
+    for (size_t axis = 0; fits && axis < dims.size(); ++axis) {
+      const Dim to = (*first)[first->size() - dims.size() + axis];
+      fits = !provably_different(dims[axis], to) || !provably_different(dims[axis], ctx.dim(1));
+    }
+    if (!fits) ctx.fail(fmt::format("input {} of type {} does not broadcast to {}", i, ir::to_string(ctx.input(i)), ir::to_string(ctx.input(0))));
+  }
+}
+
 void require_scalar(const InferenceContext& ctx, size_t i) {
   for (Dim d : ctx.dims(i).value_or(Dims{})) {
     if (!provably_different(d, ctx.dim(1))) continue;

@@ -10,6 +10,8 @@ namespace anfora::ops {
 void infer_same(InferenceContext& ctx);
 // Output 0 has the type of input 0, other elements.
 void infer_same_type(InferenceContext& ctx);
+// The output has the type of input 0, to which all others broadcast.
+void infer_broadcast_to_first(InferenceContext& ctx);
 
 // The dimension that two dimensions broadcast to; `?` when that depends on their values. Throws when they cannot.
 Dim broadcast_dim(const InferenceContext& ctx, Dim a, Dim b);

@@ -18,6 +18,7 @@ Dim scalar(const InferenceContext& ctx, size_t i) {
 Dim half_spectrum(Dim length) { return floor_div(length, 2) + 1; }
 
 void infer_dft(InferenceContext& ctx) {
+  for (const size_t number : {1, 2}) require_scalar(ctx, number);
   auto dims = ctx.dims(0);
   if (!dims) return ctx.set_unranked(0, ctx.dtype(0));
   const int rank = static_cast<int>(dims->size());

@@ -1,28 +1,10 @@
 // Activations.
-#include <fmt/format.h>
-
 #include "dialects/microsoft/declare.h"
 
 namespace anfora::ops {
 namespace {
 
 using enum DType;
-
-// The output has the type of input 0, to which all others broadcast.
-void infer_like_first(InferenceContext& ctx) {
-  infer_same_type(ctx);
-  const auto first = ctx.dims(0);
-  if (!first) return;
-  for (size_t i = 1; i < ctx.num_inputs(); ++i) {
-    const Dims dims = ctx.dims(i).value_or(Dims());
-    bool fits = dims.size() <= first->size();
-    for (size_t axis = 0; fits && axis < dims.size(); ++axis) {
-      const Dim to = (*first)[first->size() - dims.size() + axis];
-      fits = !provably_different(dims[axis], to) || !provably_different(dims[axis], ctx.dim(1));
-    }
-    if (!fits) ctx.fail(fmt::format("input {} of type {} does not broadcast to {}", i, to_string(ctx.input(i)), to_string(ctx.input(0))));
-  }
-}
 
 void infer_matmul_like(InferenceContext& ctx) {
   auto a = ctx.dims(0), b = ctx.dims(1);
@@ -44,14 +26,14 @@ void declare_microsoft_activations(Declarations& declare) {
       .optional_input("bias", "T")
       .output("Y", "T")
       .type("T", kFloats)
-      .infer(infer_like_first)
+      .infer(infer_broadcast_to_first)
       .means(R"(graph @FastGelu(%x, %bias) { return Gelu(call @sum(%x, %bias)){approximate="tanh"} })");
   contrib(declare, "BiasGelu", "Gelu of A + B.")
       .input("A", "T")
       .input("B", "T")
       .output("C", "T")
       .type("T", kFloats)
-      .infer(infer_like_first)
+      .infer(infer_broadcast_to_first)
       .means("graph @BiasGelu(%a, %b) { return Gelu(Add(%a, %b)) }");
   contrib(declare, "QuickGelu", "x · Sigmoid(alpha · x).")
       .input("X", "T")
@@ -66,7 +48,7 @@ void declare_microsoft_activations(Declarations& declare) {
       .input("skip", "T")
       .output("Y", "T")
       .type("T", kFloats)
-      .infer(infer_like_first)
+      .infer(infer_broadcast_to_first)
       .means("graph @BiasAdd(%x, %bias, %skip) { return Add(Add(%x, %bias), %skip) }");
   contrib(declare, "GatedAdd", "X + Y · gate, the gate being one number for each row.")
       .input("X", "T")
@@ -74,7 +56,7 @@ void declare_microsoft_activations(Declarations& declare) {
       .input("gate", "T")
       .output("output", "T")
       .type("T", kFloats)
-      .infer(infer_like_first)
+      .infer(infer_broadcast_to_first)
       .means("graph @GatedAdd(%x, %y, %gate) { return Add(%x, Mul(%y, %gate)) }");
   contrib(declare, "ScaledSiLU", "z · Sigmoid(z) of z = scale · x; without a scale, alpha · x.")
       .input("X", "T")

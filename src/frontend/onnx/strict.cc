@@ -123,13 +123,6 @@ class Ranks {
     return type->rank();
   }
 
-  static bool has_other_than_one(const ir::Type& type) {
-    for (int axis = 0; axis < type.rank(); ++axis) {
-      if (type.dim(axis).as_constant().value_or(1) != 1) return true;
-    }
-    return false;
-  }
-
   ValueId with_rank(ValueId value, int rank, const DraftNode& reader) {
     const DraftValue original = draft_.value(value);
     if (const Tensor* constant = original.constant) {
@@ -138,7 +131,6 @@ class Ranks {
       return draft_.make_constant(graph_.top(), constant->reshaped(rank == 0 ? Shape() : Shape(1, size)));
     }
     const int from = original.type->rank();
-    if (rank == 0 && has_other_than_one(*original.type)) return value;  // the model is wrong, and stays so
     const DType dtype = original.type->dtype();
     const bool is_view_of_one = from + rank == 1;  // between a scalar and a vector of one element
     std::array<ir::Dim, 1> dims = {draft_.context().dims().constant(1)};

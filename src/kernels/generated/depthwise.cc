@@ -60,7 +60,8 @@ struct DepthwiseLayout {
 
   bool is_depthwise() const { return group_inputs == 1 && group_results == 1; }
   int64_t taps() const { return group_inputs * window.taps(); }  // of a channel
-  int64_t planes() const { return window.rank() == 3 ? window.axes[0].kernel : 1; }
+  WindowAxis rows() const { return axis_from_last(window, 2); }
+  int64_t planes() const { return axis_from_last(window, 3).kernel; }
   int64_t lines() const { return group_inputs * planes(); }  // of a row of the strip
   bool has_expansion() const { return code.expansion.has_value(); }
   int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
@@ -77,7 +78,7 @@ struct DepthwiseLayout {
   int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
   // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
   int64_t tile_of(int64_t pixels) const { return ceil_div(pixels, ceil_div(pixels, code.tile.rows)); }
-  FilterShape filter() const { return {lines(), window.rank() > 1 ? window.axes[window.rank() - 2].kernel : 1, window.axes.back().kernel}; }
+  FilterShape filter() const { return {lines(), rows().kernel, window.axes.back().kernel}; }
   std::vector<int64_t> of_panels(const FilterShape& of) const { return {of.size(), channels, code.panel_channels()}; }
 };
 
@@ -148,7 +149,7 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
     layout.depth = groups * layout.group_inputs;
   }
   if (layout.window.rank() == 3 && !layout.is_depthwise()) return std::nullopt;
-  if (layout.lines() > 1 && layout.window.rank() > 1 && layout.window.axes[layout.window.rank() - 2].dilation != 1) return std::nullopt;
+  if (layout.lines() > 1 && layout.rows().dilation != 1) return std::nullopt;
 
   DepthwiseCode& code = layout.code;
   code.isa = isa;

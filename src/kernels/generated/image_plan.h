@@ -12,6 +12,11 @@
 
 namespace anfora::kernels::generated {
 
+// The i-th axis from the last one on: 1: columns, 2: rows, 3: planes. One that there is not has one place.
+inline WindowAxis axis_from_last(const Window& window, size_t i) {
+  return i <= window.rank() ? window.axes[window.rank() - i] : WindowAxis{.input = 1, .output = 1};
+}
+
 struct ImagePlan {
   InputShapes shapes;
   int64_t batch = 0;
@@ -31,12 +36,13 @@ inline std::optional<ImagePlan> plan_image(Window window, int64_t depth, int64_t
   if (x.size() != window.rank() + 2 || x.back() != depth || element_count(x) == 0) return std::nullopt;
   resolve_window(window, std::span(x).subspan(1, window.rank()));
   if (window.outputs() == 0) return std::nullopt;
-  // The axes from the last one on; those that there are not have one place.
-  const auto axis = [&](size_t from_last) {
-    return from_last <= window.rank() ? window.axes[window.rank() - from_last] : WindowAxis{.input = 1, .output = 1};
-  };
-  ImagePlan plan{.shapes = {}, .batch = x[0], .planes = axis(3), .rows = axis(2), .columns = axis(1), .result = {x[0]}};
-  for (const WindowAxis& each : window.axes) plan.result.push_back(each.output);
+  ImagePlan plan{.shapes = {},
+                 .batch = x[0],
+                 .planes = axis_from_last(window, 3),
+                 .rows = axis_from_last(window, 2),
+                 .columns = axis_from_last(window, 1),
+                 .result = {x[0]}};
+  for (const WindowAxis& axis : window.axes) plan.result.push_back(axis.output);
   plan.result.push_back(channels);
   auto has_shape = [&](size_t i, const Shape& shape) { return i >= shapes.size() || !shapes[i] || *shapes[i] == shape; };
   if (!has_shape(kBias, Shape{channels}) || !has_shape(kAddend, plan.result)) return std::nullopt;

@@ -248,9 +248,8 @@ void roi_align(KernelContext& context) {
   if (height == 0 || width == 0) refuse("an empty image has no regions");
   const Shape shape{rois.dim(0), channels, settings.height, settings.width};
   const auto pooled = context.workspace_of<float>(static_cast<size_t>(element_count(shape)));
-  // Where the regions read more than some of the pixels, the channels are put side by side.
   const int64_t pixels = height * width, sampled = settings.sampling_ratio > 0 ? settings.sampling_ratio * settings.sampling_ratio : 1;
-  const bool is_dense = channels > 1 && rois.dim(0) * bins * sampled > data.dim(0) * pixels / 8;
+  const bool is_dense = pays_side_by_side(channels, rois.dim(0) * bins * sampled, data.dim(0) * pixels);
   const float* image = data.data<float>().data();
   if (is_dense) image = channels_side_by_side(context, data).data<float>().data();
   parallel_for(rois.dim(0), grain_of(kElementwiseGrain, channels * bins), [&](int64_t begin, int64_t end) {

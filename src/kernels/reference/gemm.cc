@@ -63,13 +63,13 @@ template <class T>
     const auto* b = reinterpret_cast<const Lanes<T>*>(columns + k * kStripColumns<T>);
     const Lanes<T> b0 = b[0], b1 = b[1];
     const T* a = rows + k * kStripRows;
-#pragma GCC unroll 6
+#pragma GCC unroll kStripRows
     for (int64_t r = 0; r < kStripRows; ++r) {
       kept[r][0] += a[r] * b0;
       kept[r][1] += a[r] * b1;
     }
   }
-#pragma GCC unroll 6
+#pragma GCC unroll kStripRows
   for (int64_t r = 0; r < kStripRows; ++r) {
     sums[2 * r] = kept[r][0];
     sums[2 * r + 1] = kept[r][1];

@@ -166,9 +166,9 @@ void grid_sample(KernelContext& context) {
     using Sum = std::conditional_t<std::is_same_v<ComputeType<T>, float>, float, double>;
     const T* source = data.data<T>().data();
     T* target = output.data<T>().data();
-    // Of f32, the channels are put side by side where that pays; else one channel of some places after another, which are neighbours in the result.
-    constexpr int64_t kPlaces = 64, kFewestChannels = 8;
-    const bool is_dense = std::is_same_v<T, float> && channels >= kFewestChannels && places > pixels / 8;
+    // Unless channels are side by side, one of some places after another: they are neighbours in the result.
+    constexpr int64_t kPlaces = 64;
+    const bool is_dense = std::is_same_v<T, float> && pays_side_by_side(channels, places, pixels);
     const float* by_pixel = is_dense ? channels_side_by_side(context, data).template data<float>().data() : nullptr;
     const int64_t blocks = (places + kPlaces - 1) / kPlaces;
     parallel_for(data.dim(0) * blocks, std::max<int64_t>(1, 4096 / (channels * kPlaces)), [&](int64_t begin, int64_t end) {

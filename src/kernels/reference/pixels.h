@@ -7,6 +7,12 @@
 
 namespace anfora::kernels {
 
+// Whether it pays for kernels that read so many places of all images: the channels of a pixel fill a vector, and the images are not read for little.
+inline bool pays_side_by_side(int64_t channels, int64_t places, int64_t pixels) {
+  constexpr int64_t kFewestChannels = 8, kPixelsPerPlace = 8;
+  return channels >= kFewestChannels && places > pixels / kPixelsPerPlace;
+}
+
 // [batch, channels, …] f32 as [batch, pixels, channels], in the workspace.
 inline Tensor channels_side_by_side(KernelContext& context, const Tensor& images) {
   const int64_t batch = images.dim(0), channels = images.dim(1), pixels = images.size() / (batch * channels);
