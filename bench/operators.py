@@ -139,6 +139,11 @@ def add_products(cases):
     node("gemm transposed", "Gemm", floats(256, 512), constants=[floats(1000, 512), floats(1000)], transB=1)
     node("einsum bid,bjd->bij", "Einsum", floats(8, 128, 64), floats(8, 256, 64), equation="bid,bjd->bij")
     node("einsum abc,bcd->abd", "Einsum", floats(16, 12, 64), floats(12, 64, 96), equation="abc,bcd->abd")
+    window = np.hanning(512).astype(np.float32)
+    node("stft", "STFT", floats(1, 16000, 1), constants=[np.int64(160), window])
+    node("dft of reals", "DFT", floats(64, 400, 1), constants=[None, np.int64(1)], onesided=1)
+    node("dft", "DFT", floats(64, 1024, 2), constants=[None, np.int64(1)])
+    node("dft, inverse", "DFT", floats(64, 257, 2), constants=[None, np.int64(1)], inverse=1)
     for op, gates, biases in (("LSTM", 4, 8), ("GRU", 3, 6), ("RNN", 1, 2)):
         weights = [floats(1, gates * 256, 128, scale=0.1), floats(1, gates * 256, 256, scale=0.1), floats(1, biases * 256, scale=0.1)]
         node(op.lower(), op, floats(64, 1, 128), constants=weights, hidden_size=256)

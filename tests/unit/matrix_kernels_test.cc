@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "kernels/reference/einsum_equation.h"
@@ -103,22 +104,65 @@ TEST(Einsum, DimensionsOfOneBroadcast) {
             (std::vector<int8_t>{11, 25, 39}));
 }
 
+// Element i of lane l, differing from lane to lane.
+double signal(int64_t i, int64_t lane, int part) { return static_cast<double>(part == 0 ? (i + lane) * 7 % 5 : i * (3 + lane) % 7); }
+
+// Bin k of the transform of n such elements, real ones if they have one part.
+Complex<double> spectrum(int64_t n, int64_t k, int64_t lane, int parts) {
+  Complex<double> sum{0, 0};
+  for (int64_t i = 0; i < n; ++i) {
+    double angle = -2 * std::numbers::pi * static_cast<double>(i * k % n) / static_cast<double>(n);
+    sum = sum + Complex<double>{signal(i, lane, 0), parts == 2 ? signal(i, lane, 1) : 0} * Complex<double>{std::cos(angle), std::sin(angle)};
+  }
+  return sum;
+}
+
+template <int L>
+void expect_transforms(int64_t n) {
+  std::vector<double> in(2 * n * L), out(2 * n * L), back(2 * n * L), real(n * L), half((n / 2 + 1) * 2 * L);
+  for (int64_t i = 0; i < n; ++i) {
+    for (int lane = 0; lane < L; ++lane) {
+      real[i * L + lane] = signal(i, lane, 0);
+      for (int part : {0, 1}) in[(2 * i + part) * L + lane] = signal(i, lane, part);
+    }
+  }
+  FourierTransform(n, false).run<L>(in.data(), out.data());
+  FourierTransform(n, true).run<L>(out.data(), back.data());
+  RealFourierTransform(n).run<L>(real.data(), half.data());
+  for (size_t i = 0; i < in.size(); ++i) EXPECT_NEAR(back[i], in[i], 1e-12) << n;
+  for (int64_t k = 0; k < n; ++k) {
+    for (int lane = 0; lane < L; ++lane) {
+      const Complex<double> expected = spectrum(n, k, lane, 2);
+      EXPECT_NEAR(out[2 * k * L + lane], expected.re, 1e-10) << n;
+      EXPECT_NEAR(out[(2 * k + 1) * L + lane], expected.im, 1e-10) << n;
+      if (k > n / 2) continue;
+      const Complex<double> of_real = spectrum(n, k, lane, 1);
+      EXPECT_NEAR(half[2 * k * L + lane], of_real.re, 1e-10) << n;
+      EXPECT_NEAR(half[(2 * k + 1) * L + lane], of_real.im, 1e-10) << n;
+    }
+  }
+}
+
 TEST(FourierTransform, EveryKindOfLength) {
-  for (int64_t n : {1, 2, 3, 8, 12, 49, 61, 67, 134, 360}) {
-    std::vector<Complex> in(n), out(n), back(n);
-    for (int64_t i = 0; i < n; ++i) in[i] = {static_cast<double>(i * 7 % 5), static_cast<double>(i * 3 % 7)};
-    FourierTransform(n, false).run(in.data(), out.data());
-    FourierTransform(n, true).run(out.data(), back.data());
-    for (int64_t k = 0; k < n; ++k) {
-      Complex sum;
-      for (int64_t i = 0; i < n; ++i) {
-        double angle = -2 * std::numbers::pi * static_cast<double>(i * k % n) / static_cast<double>(n);
-        sum = sum + in[i] * Complex{std::cos(angle), std::sin(angle)};
-      }
-      EXPECT_NEAR(out[k].re, sum.re, 1e-10) << n;
-      EXPECT_NEAR(out[k].im, sum.im, 1e-10) << n;
-      EXPECT_NEAR(back[k].re, in[k].re, 1e-12) << n;
-      EXPECT_NEAR(back[k].im, in[k].im, 1e-12) << n;
+  for (int64_t n : {1, 2, 3, 4, 5, 8, 12, 16, 32, 49, 50, 61, 67, 134, 360, 400}) {
+    expect_transforms<1>(n);
+    expect_transforms<FourierTransform::kLanes>(n);
+  }
+}
+
+// A line that is not finite leaves those beside it alone.
+TEST(FourierTransform, LinesAreIndependent) {
+  std::vector<float> x(5 * 16);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7);
+  const std::vector<float> expected = values_of<float>(run_kernel("DFT", {{"onesided", int64_t{1}}}, {make_tensor<float>({5, 16, 1}, x)})[0]);
+  x[16] = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> got = values_of<float>(run_kernel("DFT", {{"onesided", int64_t{1}}}, {make_tensor<float>({5, 16, 1}, x)})[0]);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const bool is_of_second_line = i / 18 == 1;
+    if (!is_of_second_line) {
+      EXPECT_EQ(got[i], expected[i]) << i;
+    } else if (i % 2 == 0) {
+      EXPECT_TRUE(std::isnan(got[i])) << i;
     }
   }
 }

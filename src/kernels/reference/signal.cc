@@ -30,9 +30,89 @@ int64_t components_of(const Tensor& tensor) {
   return components;
 }
 
+// Transforms of many lines of real or complex elements.
 template <class T>
-Complex load(const T* at, int64_t components) {
-  return {static_cast<double>(at[0]), components == 2 ? static_cast<double>(at[1]) : 0.0};
+struct LineTransforms {
+  int64_t length;              // of a transform
+  bool inverse = false;
+  int64_t given, components;   // elements of a line and components of each; what is missing is zero
+  int64_t step = 1;            // from one element to the next, in the input and the result
+  bool gives_half = false;     // the other half of its spectrum is the conjugate mirror image
+  const T* window = nullptr;   // factors of the elements
+  int64_t results, result_components;
+
+  // Line i begins at from(i) and has its result at to(i).
+  template <class From, class To>
+  void run(int64_t lines, const From& from, const To& to) const;
+
+ private:
+  bool is_real() const { return components == 1 && !inverse; }
+  template <int L, class From>
+  void load(double* lines, int64_t count, const From& from) const;
+  template <int L, class To>
+  void store(const double* spectra, int64_t count, const To& to) const;
+};
+
+// Lines as FourierTransform takes them.
+template <class T>
+template <int L, class From>
+void LineTransforms<T>::load(double* lines, int64_t count, const From& from) const {
+  const int64_t parts = is_real() ? 1 : 2;
+  std::fill_n(lines, parts * length * L, 0.0);
+  const auto load_parts = [&](const auto& factor) {
+    for (int64_t lane = 0; lane < count; ++lane) {
+      for (int64_t part = 0; part < components; ++part) {
+        const T* line = from(lane) + part;
+        double* to = lines + part * L + lane;
+        for (int64_t k = 0; k < given; ++k) to[k * parts * L] = static_cast<double>(line[k * step * components]) * factor(k);
+      }
+    }
+  };
+  window ? load_parts([&](int64_t k) { return static_cast<double>(window[k]); }) : load_parts([](int64_t) { return 1.0; });
+  if (!gives_half) return;
+  for (int64_t k = 1; 2 * k < length; ++k) {
+    for (int64_t i = 0; i < L; ++i) {
+      lines[2 * (length - k) * L + i] = lines[2 * k * L + i];
+      lines[(2 * (length - k) + 1) * L + i] = -lines[(2 * k + 1) * L + i];
+    }
+  }
+}
+
+template <class T>
+template <int L, class To>
+void LineTransforms<T>::store(const double* spectra, int64_t count, const To& to) const {
+  const int64_t known = is_real() ? std::min(results, length / 2 + 1) : results;  // the others are conjugates of these
+  for (int64_t lane = 0; lane < count; ++lane) {
+    for (int64_t part = 0; part < result_components; ++part) {
+      const double* spectrum = spectra + part * L + lane;
+      T* line = to(lane) + part;
+      const int64_t result_step = step * result_components;
+      for (int64_t k = 0; k < known; ++k) line[k * result_step] = static_cast<T>(spectrum[2 * k * L]);
+      for (int64_t k = known; k < results; ++k) line[k * result_step] = static_cast<T>((part == 0 ? 1 : -1) * spectrum[2 * (length - k) * L]);
+    }
+  }
+}
+
+template <class T>
+template <class From, class To>
+void LineTransforms<T>::run(int64_t lines, const From& from, const To& to) const {
+  constexpr int64_t kLongestSideBySide = 1 << 14;  // so that memory stays small
+  const int64_t at_once = lines == 1 || length > kLongestSideBySide ? 1 : FourierTransform::kLanes;
+  const auto run_with = [&](const auto& transform) {
+    parallel_for(ceil_div(lines, at_once), grain_of(kTransformGrain, at_once * length), [&](int64_t begin, int64_t end) {
+      Scratch<double> in(static_cast<size_t>(2 * at_once * length)), out(static_cast<size_t>(2 * at_once * (length + 1)));
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i * at_once, count = std::min(at_once, lines - first);
+        const auto run_lanes = [&]<int L>() {
+          load<L>(in.data(), count, [&](int64_t lane) { return from(first + lane); });
+          transform.template run<L>(in.data(), out.data());
+          store<L>(out.data(), count, [&](int64_t lane) { return to(first + lane); });
+        };
+        count == 1 ? run_lanes.template operator()<1>() : run_lanes.template operator()<FourierTransform::kLanes>();
+      }
+    });
+  };
+  is_real() ? run_with(RealFourierTransform(length)) : run_with(FourierTransform(length, inverse));
 }
 
 void dft(KernelContext& context) {
@@ -54,29 +134,16 @@ void dft(KernelContext& context) {
   shape[axis] = results;
   shape.back() = out_components;
   int64_t outer = extent(x.shape(), 0, axis), inner = extent(x.shape(), axis + 1, x.rank() - 1);
-  FourierTransform transform(length, inverse);
   Tensor wide = widen(context, x);
   WideOutput y(context, 0, x.dtype(), shape);
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
     T* to = y.data<T>();
-    parallel_for(outer * inner, grain_of(kTransformGrain, length), [&](int64_t begin, int64_t end) {
-      ScratchVector<Complex> line(length), spectrum(length);
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t first = i / inner * given * inner + i % inner;
-        std::fill(line.begin(), line.end(), Complex{});
-        for (int64_t k = 0; k < used; ++k) line[k] = load(from + (first + k * inner) * components, components);
-        // The other half of the spectrum of a real signal is the conjugate mirror image.
-        for (int64_t k = 1; halves_in && 2 * k < length; ++k) line[length - k] = line[k].conjugate();
-        transform.run(line.data(), spectrum.data());
-        int64_t target = i / inner * results * inner + i % inner;
-        for (int64_t k = 0; k < results; ++k) {
-          T* at = to + (target + k * inner) * out_components;
-          at[0] = static_cast<T>(spectrum[k].re);
-          if (out_components == 2) at[1] = static_cast<T>(spectrum[k].im);
-        }
-      }
-    });
+    const LineTransforms<T> transforms{.length = length, .inverse = inverse, .given = used, .components = components, .step = inner,
+                                       .gives_half = halves_in, .results = results, .result_components = out_components};
+    const auto place = [&](int64_t line, int64_t extent) { return line / inner * extent * inner + line % inner; };
+    transforms.run(outer * inner, [&](int64_t i) { return from + place(i, given) * components; },
+                   [&](int64_t i) { return to + place(i, results) * out_components; });
   });
   y.finish();
 }
@@ -98,28 +165,15 @@ void stft(KernelContext& context) {
   if (length > samples) refuse("frames of {} of a signal of {}", length, samples);
   int64_t frames = (samples - length) / step + 1;
   int64_t bins = context.attributes().get_int("onesided", 1) != 0 ? length / 2 + 1 : length;
-  FourierTransform transform(length, false);
   Tensor wide = widen(context, x), wide_window = window ? widen(context, *window) : Tensor();
   WideOutput y(context, 0, x.dtype(), Shape{batch, frames, bins, 2});
   dispatch<FloatAccumulators>(wide.dtype(), [&]<class T>() {
     const T* from = wide.data<T>().data();
-    const T* weights = window ? wide_window.data<T>().data() : nullptr;
     T* to = y.data<T>();
-    parallel_for(batch * frames, grain_of(kTransformGrain, length), [&](int64_t begin, int64_t end) {
-      ScratchVector<Complex> frame(length), spectrum(length);
-      for (int64_t i = begin; i < end; ++i) {
-        const T* first = from + (i / frames * samples + i % frames * step) * components;
-        for (int64_t k = 0; k < length; ++k) {
-          double weight = weights ? static_cast<double>(weights[k]) : 1.0;
-          frame[k] = load(first + k * components, components) * Complex{weight, 0};
-        }
-        transform.run(frame.data(), spectrum.data());
-        for (int64_t k = 0; k < bins; ++k) {
-          to[(i * bins + k) * 2] = static_cast<T>(spectrum[k].re);
-          to[(i * bins + k) * 2 + 1] = static_cast<T>(spectrum[k].im);
-        }
-      }
-    });
+    const LineTransforms<T> transforms{.length = length, .given = length, .components = components,
+                                       .window = window ? wide_window.data<T>().data() : nullptr, .results = bins, .result_components = 2};
+    transforms.run(batch * frames, [&](int64_t i) { return from + (i / frames * samples + i % frames * step) * components; },
+                   [&](int64_t i) { return to + i * bins * 2; });
   });
   y.finish();
 }
