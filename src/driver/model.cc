@@ -23,6 +23,7 @@
 #include "ir/clone.h"
 #include "ir/text_file.h"
 #include "ir/verify.h"
+#include "kernels/generated/isa.h"
 #include "ops/registry.h"
 #include "pipeline/expand.h"
 #include "pipeline/pipeline.h"
@@ -202,6 +203,11 @@ bool is_worth_making(const ir::Apply& node, bool generates) {
   return codegen::pays_here(node.op().name, node.attributes(), weights);
 }
 
+int convolution_lanes() {
+  const kernels::generated::IsaDescription& isa = kernels::generated::describe(kernels::generated::best_isa());
+  return isa.has_fma ? isa.lanes : 1;
+}
+
 void prepare(ir::Module& module, const CompileOptions& options) {
   donate(module, options.donate);
   onnx::lower_searches(module);
@@ -216,7 +222,8 @@ void prepare(ir::Module& module, const CompileOptions& options) {
                           .reads_weights = options.memory_limit ? nullptr : codegen::reads_weights,
                           .evaluate = fast_evaluator(),
                           .has_operator = [generates = !options.memory_limit](const ir::Apply& node) { return is_worth_making(node, generates); },
-                          .memory_limit = options.memory_limit},
+                          .memory_limit = options.memory_limit,
+                          .vector_lanes = convolution_lanes()},
                .save_graphs = options.save_graphs,
                .stages_before = options.stages_before,
                .keep_remarks = options.memory_limit && options.on_note});

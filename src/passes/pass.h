@@ -69,6 +69,8 @@ struct PassOptions {
   // The bytes of intermediate values and results that there may be at a time: `rematerialize` goes on until the plan fits, whatever that
   // costs in time, or throws ResourceExhausted. None: no limit.
   std::optional<int64_t> memory_limit;
+  // Elements of f32 in a vector register of what runs the result, as far as its convolutions fill one with channels.
+  int vector_lanes = 8;
   // What a group must save of a run for `group` to make it, by the cost model: memory written and read again, and the overhead of kernels.
   double least_group_saving_us = 4;
   // What the module was before; null: nothing is known of it, and all constants are taken to be new.

@@ -10,7 +10,7 @@
 // One file or folder each, src/passes/….
 namespace anfora::passes {
 extern const Pass kAttention, kBranches, kCaches, kCanonicalize, kContraction, kCse, kDce, kDecompose, kDifferentiate, kEinsum, kEpilogue, kExpand, kFold, kGenerate, kGradientKernels, kGroup, kInline,
-    kLambdaLift, kLayers, kLayout, kLoops, kNarrow, kNarrowFactors, kNormalizations, kOnnxRuntime, kOutline, kParallel, kPrologue, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
+    kLambdaLift, kLayers, kLayout, kLoops, kNarrow, kNarrowFactors, kNormalizations, kOnnxRuntime, kOutline, kParallel, kPixels, kPrologue, kQuantized, kRecurrence, kRematerialize, kSignatures, kSimplify, kSingleExit, kSplit, kWeights,
     kWiden, kWidenSingle;
 }
 
@@ -82,7 +82,7 @@ constexpr const Pass* kLoweringPasses[] = {
 constexpr Stage kLowering{.name = "lower", .passes = kLoweringPasses, .rules = passes::lowering_rules, .folds_dequantized = true};
 
 // Weights are as the kernels read them. What is computed again is decided at the end.
-constexpr const Pass* kGroupingPasses[] = {&passes::kNormalizations, &passes::kFold, &passes::kRematerialize, &passes::kGroup};
+constexpr const Pass* kGroupingPasses[] = {&passes::kNormalizations, &passes::kPixels, &passes::kFold, &passes::kRematerialize, &passes::kGroup};
 constexpr Stage kGrouping{.name = "group", .passes = kGroupingPasses, .folds_conversions = true};
 
 // What has no gradient itself. Attention is decomposed as other operators are.
@@ -150,6 +150,8 @@ constexpr Constraint kOrder[] = {
     {"prologue", "group", "what is made on the way is no group"},
     {"prologue", "normalizations", "a convolution reads a normalization as it is"},
     {"normalizations", "group", "the arithmetic joins groups"},
+    {"epilogue", "pixels", "what a convolution takes in stands next to it"},
+    {"prologue", "pixels", "rules know the convolution that it was"},
     {"epilogue", "rematerialize", "what is fused is not kept"},
     {"epilogue", "group", "what a product takes is not written to memory at all"},
     {"rematerialize", "group", "what is computed again may be so in the group that reads it"},

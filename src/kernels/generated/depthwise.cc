@@ -483,8 +483,8 @@ bool prefers_generated_depthwise(const KernelData& data) {
   const std::optional<LaidOut> all = lay_out_with_plan(data, best_isa());
   if (!all) return false;
   const DepthwiseLayout& layout = all->layout;
-  // The library has no code for depthwise convolutions of volumes that is not slower; where sizes are open, it would make a primitive for each.
-  if (layout.window.rank() == 3) return describe(layout.code.isa).has_fma;
+  // The library's code for depthwise convolutions of lines and of volumes is slower; where sizes are open, it would make a primitive for each.
+  if (layout.is_depthwise() && layout.window.rank() != 2) return describe(layout.code.isa).has_fma;
   if (layout.is_depthwise()) return describe(layout.code.isa).has_fma && (!all->plan || is_costly(layout.code.epilogue.activation));
   return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
 }

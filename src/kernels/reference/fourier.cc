@@ -52,7 +52,7 @@ template <int L>
 using Element = Complex<typename LanesOf<L>::Type>;
 
 template <int L>
-Element<L> load(const double* lines, int64_t i) {
+Element<L> read_element(const double* lines, int64_t i) {
   Element<L> element;  // part by part, which takes no detour through memory
   std::memcpy(&element.re, lines + i * 2 * L, sizeof element.re);
   std::memcpy(&element.im, lines + (i * 2 + 1) * L, sizeof element.im);
@@ -60,7 +60,7 @@ Element<L> load(const double* lines, int64_t i) {
 }
 
 template <int L>
-void store(Element<L> element, double* lines, int64_t i) {
+void write_element(Element<L> element, double* lines, int64_t i) {
   std::memcpy(lines + i * 2 * L, &element.re, sizeof element.re);
   std::memcpy(lines + (i * 2 + 1) * L, &element.im, sizeof element.im);
 }
@@ -128,11 +128,11 @@ FourierTransform::FourierTransform(int64_t n, bool inverse) : n_(n), inverse_(in
   Scratch<double> circular(2 * length, 0.0), spectrum(2 * length);
   for (int64_t i = 0; i < n; ++i) {
     convolution_->chirp[i] = unit_root(static_cast<int64_t>(static_cast<__int128>(i) * i % (2 * n)), 2 * n, sign);
-    store<1>(convolution_->chirp[i].conjugate(), circular.data(), i);
-    store<1>(convolution_->chirp[i].conjugate(), circular.data(), (length - i) % length);
+    write_element<1>(convolution_->chirp[i].conjugate(), circular.data(), i);
+    write_element<1>(convolution_->chirp[i].conjugate(), circular.data(), (length - i) % length);
   }
   convolution_->forward.run<1>(circular.data(), spectrum.data());
-  for (int64_t i = 0; i < length; ++i) convolution_->spectrum[i] = load<1>(spectrum.data(), i);
+  for (int64_t i = 0; i < length; ++i) convolution_->spectrum[i] = read_element<1>(spectrum.data(), i);
 }
 
 FourierTransform::~FourierTransform() = default;
@@ -151,23 +151,23 @@ void join_transforms(int64_t p, int64_t m, const Terms& terms, std::span<const C
     else if constexpr (P == 4) transform_four(x, inverse);
     else transform_odd(x, p, roots);
 #pragma GCC unroll 4
-    for (int64_t r = 0; r < p; ++r) store<L>(x[r], out, r * m + k);
+    for (int64_t r = 0; r < p; ++r) write_element<L>(x[r], out, r * m + k);
   }
 }
 
 // The transform of n / (product of the first `level` factors) elements, `stride` apart.
 template <int L>
 void FourierTransform::transform(const double* in, int64_t stride, double* out, size_t level) const {
-  if (level == factors_.size()) return store<L>(load<L>(in, 0), out, 0);  // of one element
+  if (level == factors_.size()) return write_element<L>(read_element<L>(in, 0), out, 0);  // of one element
   const int64_t p = factors_[level], m = n_ / stride / p;
   const auto join = [&](const auto& terms) {
     if (p == 2) join_transforms<2, L>(p, m, terms, roots_, stride, inverse_, out);
     else if (p == 4) join_transforms<4, L>(p, m, terms, roots_, stride, inverse_, out);
     else join_transforms<0, L>(p, m, terms, roots_, stride, inverse_, out);
   };
-  if (m == 1) return join([&](int64_t r, int64_t) { return load<L>(in, r * stride); });
+  if (m == 1) return join([&](int64_t r, int64_t) { return read_element<L>(in, r * stride); });
   for (int64_t r = 0; r < p; ++r) transform<L>(in + r * stride * 2 * L, stride * p, out + r * m * 2 * L, level + 1);
-  join([&](int64_t r, int64_t k) { return load<L>(out, r * m + k); });
+  join([&](int64_t r, int64_t k) { return read_element<L>(out, r * m + k); });
 }
 
 template <int L>
@@ -175,11 +175,11 @@ void FourierTransform::convolve(const double* in, double* out) const {
   const auto& [forward, backward, chirp, spectrum] = *convolution_;
   const int64_t length = forward.size();
   Scratch<double> a(2 * L * length, 0.0), b(2 * L * length);
-  for (int64_t i = 0; i < n_; ++i) store<L>(load<L>(in, i) * chirp[i], a.data(), i);
+  for (int64_t i = 0; i < n_; ++i) write_element<L>(read_element<L>(in, i) * chirp[i], a.data(), i);
   forward.run<L>(a.data(), b.data());
-  for (int64_t i = 0; i < length; ++i) store<L>(load<L>(b.data(), i) * spectrum[i], b.data(), i);
+  for (int64_t i = 0; i < length; ++i) write_element<L>(read_element<L>(b.data(), i) * spectrum[i], b.data(), i);
   backward.run<L>(b.data(), a.data());
-  for (int64_t i = 0; i < n_; ++i) store<L>(load<L>(a.data(), i) * chirp[i], out, i);
+  for (int64_t i = 0; i < n_; ++i) write_element<L>(read_element<L>(a.data(), i) * chirp[i], out, i);
 }
 
 template <int L>
@@ -188,7 +188,7 @@ void FourierTransform::run(const double* in, double* out) const {
   else transform<L>(in, 1, out, 0);
   if (!inverse_) return;
   double scale = 1 / static_cast<double>(n_);
-  for (int64_t i = 0; i < n_; ++i) store<L>(load<L>(out, i) * scale, out, i);
+  for (int64_t i = 0; i < n_; ++i) write_element<L>(read_element<L>(out, i) * scale, out, i);
 }
 
 RealFourierTransform::RealFourierTransform(int64_t n) : n_(n), transform_(n % 2 == 0 ? n / 2 : n, false), roots_(n / 4 + 1) {
@@ -211,15 +211,15 @@ void RealFourierTransform::run(const double* in, double* out) const {
   }
   const int64_t half = n_ / 2;
   transform_.run<L>(in, out);
-  store<L>(load<L>(out, 0), out, half);
+  write_element<L>(read_element<L>(out, 0), out, half);
   for (int64_t k = 0; k <= half / 2; ++k) {
-    const Element<L> z = load<L>(out, k), mirrored = load<L>(out, half - k).conjugate();
+    const Element<L> z = read_element<L>(out, k), mirrored = read_element<L>(out, half - k).conjugate();
     const Element<L> even = (z + mirrored) * 0.5, odd = ((mirrored - z) * 0.5).times_j() * roots_[k];
-    store<L>(even + odd, out, k);
-    store<L>((even - odd).conjugate(), out, half - k);
+    write_element<L>(even + odd, out, k);
+    write_element<L>((even - odd).conjugate(), out, half - k);
   }
   // Both are real; no zero has a sign.
-  for (int64_t k : {int64_t{0}, half}) store<L>({load<L>(out, k).re, Lanes{}}, out, k);
+  for (int64_t k : {int64_t{0}, half}) write_element<L>({read_element<L>(out, k).re, Lanes{}}, out, k);
 }
 
 template void FourierTransform::run<1>(const double*, double*) const;
