@@ -88,6 +88,11 @@ TEST(MatMul, EmptySumsAreZero) {
   EXPECT_TRUE(Tensor::identical(product, Tensor::zeros(DType::F16, std::vector<int64_t>{2, 2})));
 }
 
+TEST(LoweredMatMul, OperandsOfAnotherRankAreRefused) {
+  const AttributeSet transposed = {{"perm_b", std::vector<int64_t>{1, 0}}};
+  EXPECT_THROW(run_kernel("LoweredMatMul", transposed, {make_tensor<float>({1, 1}, {2}), make_tensor<float>({}, {3})}), Error);
+}
+
 TEST(Einsum, Equations) {
   EinsumEquation equation = parse_einsum(" bIj , ...jk ", EinsumLabels{3, 4});
   EXPECT_EQ(equation.inputs[0], (EinsumLabels{2, 3, 4}));

@@ -20,6 +20,7 @@
 #include <numeric>
 
 #include "kernels/reference/accumulate.h"
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/families.h"
@@ -60,6 +61,7 @@ class Part {
 };
 
 Tensor permuted(KernelContext& context, const Tensor& tensor, std::span<const int64_t> permutation) {
+  if (std::ssize(permutation) != tensor.rank()) refuse("an operand of shape {}, expected rank {}", to_string(tensor.shape()), permutation.size());
   Shape shape, strides, from = dense_strides(tensor.shape());
   for (int64_t axis : permutation) {
     shape.push_back(tensor.dim(static_cast<int>(axis)));
