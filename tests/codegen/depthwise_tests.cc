@@ -332,6 +332,18 @@ TEST(GeneratedDepthwise, TakesVolumesOfAnySize) {
   expect_agreement_of_open_sizes(kConvolution, volumes, {random_tensor({24, 1, 3, 3, 3}, 1)}, kGenerated, {{2, 4, 5, 6, 24}, {1, 1, 1, 1, 24}, {1, 9, 14, 14, 24}});
 }
 
+// Where a library is slower: lines and volumes.
+TEST(GeneratedDepthwise, IsPreferredForLinesAndVolumes) {
+  const AttributeSet attributes{{"group", int64_t{16}}, {"channels_last", int64_t{1}}};
+  const auto is_preferred = [&](const Dims& image, const Dims& filters) {
+    return Prepared(kConvolution, attributes, {random_tensor(image, 1), random_tensor(filters, 2)}).kernel != nullptr;
+  };
+  const bool has_fma = describe(best_isa()).has_fma;
+  EXPECT_EQ(is_preferred({1, 50, 16}, {16, 1, 9}), has_fma);
+  EXPECT_EQ(is_preferred({1, 5, 6, 7, 16}, {16, 1, 3, 3, 3}), has_fma);
+  EXPECT_FALSE(is_preferred({1, 20, 20, 16}, {16, 1, 3, 3}));
+}
+
 // Where a library is slower: groups of about two vectors with AVX-512, of one by AVX2; and of one axis.
 TEST(GroupedConvolution, IsPreferredForSomeSizes) {
   const auto is_preferred = [](int64_t results, int64_t kernel = 3) {
