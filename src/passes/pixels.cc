@@ -17,10 +17,12 @@
 // 0, and sums are taken in another order, it is a `real` rewrite. One walk over the module.
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ir/order.h"
 #include "ir/queries.h"
+#include "kernels/reference/window.h"
 #include "passes/pass.h"
 
 namespace anfora::passes {
@@ -37,21 +39,23 @@ constexpr int64_t kFewestBlocks = 64;
 constexpr double kLeastGain = 0.75, kAlike = 1.05;
 
 struct NarrowConvolution {
-  Tensor weights;                     // [outputs, inputs, spatial…]
-  int64_t outputs, width;             // channels; pixels of the last axis
-  int64_t taps, stride, dilation;     // of the last axis
-  int64_t lines;                      // of pixels, as far as it is known
+  Tensor weights;          // [outputs, inputs, spatial…]
+  kernels::Window window;  // without extents
+  int64_t width, lines;    // pixels of the last axis; how many such lines, as far as it is known
 
-  int64_t reach(int64_t pixels) const { return (pixels - 1) * stride + (taps - 1) * dilation + 1; }
+  int64_t outputs() const { return weights.dim(0); }
+  const kernels::WindowAxis& columns() const { return window.axes.back(); }
+  // Of several pixels as one.
+  kernels::WindowAxis columns_of(int64_t pixels) const {
+    kernels::WindowAxis wide = columns();
+    wide.kernel = (pixels - 1) * wide.stride + wide.reach();
+    wide.stride *= pixels;
+    wide.dilation = 1;
+    return wide;
+  }
 };
 
 enum Input : size_t { kImage, kWeights, kBias, kAddend };
-
-// The last of numbers that belong to the spatial axes, 1 where they are not given.
-int64_t last_of(const Apply& node, std::string_view attribute) {
-  const std::vector<int64_t> numbers = node.attributes().get_ints(attribute);
-  return numbers.empty() ? 1 : numbers.back();
-}
 
 std::optional<NarrowConvolution> describe(const Apply& node) {
   const AttributeSet& attributes = node.attributes();
@@ -64,21 +68,20 @@ std::optional<NarrowConvolution> describe(const Apply& node) {
   if (width < 2) return std::nullopt;
   int64_t lines = 1;
   for (int axis = 0; axis < rank_of(&node) - 2; ++axis) lines *= std::max<int64_t>(extent_of(&node, axis), 1);
-  return NarrowConvolution{.weights = *weights, .outputs = weights->dim(0), .width = width, .taps = weights->dim(weights->rank() - 1),
-                           .stride = last_of(node, "strides"), .dilation = last_of(node, "dilations"), .lines = lines};
+  const Shape& shape = weights->shape();
+  return NarrowConvolution{*weights, kernels::read_window(attributes, shape.size() - 2, std::span(shape).subspan(2)), width, lines};
 }
 
 // How many pixels become one; 1 where that does not pay.
 int64_t pixels_at_once(const NarrowConvolution& f, int64_t lanes) {
   const auto cost = [&](int64_t pixels, int64_t taps) {
-    const int64_t registers = (f.outputs * pixels + lanes - 1) / lanes;
-    return static_cast<double>(registers * lanes * taps) / static_cast<double>(pixels);
+    return static_cast<double>(kernels::ceil_div(f.outputs() * pixels, lanes) * lanes * taps) / static_cast<double>(pixels);
   };
   int64_t best = 1;
-  double least = kLeastGain * cost(1, f.taps);
-  for (int64_t pixels = 2; pixels * f.outputs <= lanes; ++pixels) {
+  double least = kLeastGain * cost(1, f.columns().kernel);
+  for (int64_t pixels = 2; pixels * f.outputs() <= lanes; ++pixels) {
     if (f.width % pixels != 0 || f.lines * (f.width / pixels) < kFewestBlocks) continue;
-    const double now = cost(pixels, f.reach(pixels));
+    const double now = cost(pixels, f.columns_of(pixels).kernel);
     if (now > (best == 1 ? 1 : kAlike) * least) continue;
     best = pixels;
     least = std::min(least, now);
@@ -87,7 +90,8 @@ int64_t pixels_at_once(const NarrowConvolution& f, int64_t lanes) {
 }
 
 Tensor widened_weights(const NarrowConvolution& f, int64_t pixels) {
-  const int64_t lines = f.weights.size() / (f.outputs * f.taps), reach = f.reach(pixels);  // of taps, for an output
+  const kernels::WindowAxis& taps = f.columns();
+  const int64_t lines = f.weights.size() / taps.kernel, reach = f.columns_of(pixels).kernel;
   Shape shape = f.weights.shape();
   shape.front() *= pixels;
   shape.back() = reach;
@@ -95,8 +99,8 @@ Tensor widened_weights(const NarrowConvolution& f, int64_t pixels) {
   const float* from = f.weights.data<float>().data();
   float* to = wide.data<float>().data();
   for (int64_t i = 0; i < pixels; ++i) {
-    for (int64_t line = 0; line < f.outputs * lines; ++line, to += reach) {
-      for (int64_t t = 0; t < f.taps; ++t) to[i * f.stride + t * f.dilation] = from[line * f.taps + t];
+    for (int64_t line = 0; line < lines; ++line, to += reach) {
+      for (int64_t t = 0; t < taps.kernel; ++t) to[i * taps.stride + t * taps.dilation] = from[line * taps.kernel + t];
     }
   }
   return wide;
@@ -107,13 +111,6 @@ Tensor repeated(const Tensor& bias, int64_t times) {
   const auto from = bias.data<float>();
   for (int64_t i = 0; i < times; ++i) std::ranges::copy(from, result.data<float>().data() + i * bias.size());
   return result;
-}
-
-std::vector<int64_t> with_last(const Apply& node, std::string_view attribute, size_t axes, int64_t value) {
-  std::vector<int64_t> numbers = node.attributes().get_ints(attribute);
-  numbers.resize(axes, 1);
-  numbers.back() = value;
-  return numbers;
 }
 
 class PixelFolding {
@@ -158,18 +155,21 @@ class PixelFolding {
     for (size_t i = 0; i < node.num_inputs(); ++i) inputs.push_back(node.input(i));
     inputs[kWeights] = module_.constant(widened_weights(f, pixels));
     if (node.has_input(kBias)) inputs[kBias] = module_.constant(repeated(*constant_tensor(node.input(kBias)), pixels));
-    if (node.has_input(kAddend)) inputs[kAddend] = with_axes(node.input(kAddend), f.width / pixels, f.outputs * pixels, node);
-    const auto axes = static_cast<size_t>(f.weights.rank() - 2);
-    const Shape shape = f.weights.shape();
-    std::vector<int64_t> kernel(shape.begin() + 2, shape.end());
-    kernel.back() = f.reach(pixels);
+    if (node.has_input(kAddend)) inputs[kAddend] = with_axes(node.input(kAddend), f.width / pixels, f.outputs() * pixels, node);
+    kernels::Window wide_window = f.window;
+    wide_window.axes.back() = f.columns_of(pixels);
+    const auto of_axes = [&](int64_t kernels::WindowAxis::* number) {
+      std::vector<int64_t> numbers;
+      for (const kernels::WindowAxis& axis : wide_window.axes) numbers.push_back(axis.*number);
+      return numbers;
+    };
     const AttributeSet attributes = node.attributes()
-                                        .with("kernel_shape", kernel)
-                                        .with("strides", with_last(node, "strides", axes, f.stride * pixels))
-                                        .with("dilations", with_last(node, "dilations", axes, 1));
+                                        .with("kernel_shape", of_axes(&kernels::WindowAxis::kernel))
+                                        .with("strides", of_axes(&kernels::WindowAxis::stride))
+                                        .with("dilations", of_axes(&kernels::WindowAxis::dilation));
     context_.applied(kPixels.name, "pixels-as-channels", node);
     Apply* wide = apply(node, "LoweredConv", inputs, attributes, node.name());
-    module_.replace(&node, with_axes(wide, f.width, f.outputs, node));
+    module_.replace(&node, with_axes(wide, f.width, f.outputs(), node));
     module_.erase(&node);  // groups are made of values that nobody else reads
   }
 

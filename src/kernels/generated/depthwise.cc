@@ -483,10 +483,10 @@ bool prefers_generated_depthwise(const KernelData& data) {
   const std::optional<LaidOut> all = lay_out_with_plan(data, best_isa());
   if (!all) return false;
   const DepthwiseLayout& layout = all->layout;
+  if (!layout.is_depthwise()) return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
   // The library's code for depthwise convolutions of lines and of volumes is slower; where sizes are open, it would make a primitive for each.
-  if (layout.is_depthwise() && layout.window.rank() != 2) return describe(layout.code.isa).has_fma;
-  if (layout.is_depthwise()) return describe(layout.code.isa).has_fma && (!all->plan || is_costly(layout.code.epilogue.activation));
-  return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
+  const bool is_slower = layout.window.rank() != 2 || !all->plan || is_costly(layout.code.epilogue.activation);
+  return describe(layout.code.isa).has_fma && is_slower;
 }
 
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {

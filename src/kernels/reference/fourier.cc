@@ -191,8 +191,8 @@ void FourierTransform::run(const double* in, double* out) const {
   for (int64_t i = 0; i < n_; ++i) write_element<L>(read_element<L>(out, i) * scale, out, i);
 }
 
-RealFourierTransform::RealFourierTransform(int64_t n) : n_(n), transform_(n % 2 == 0 ? n / 2 : n, false), roots_(n / 4 + 1) {
-  for (int64_t k = 0; k <= n / 4; ++k) roots_[k] = unit_root(k, n, -1);
+RealFourierTransform::RealFourierTransform(int64_t n) : n_(n), transform_(n % 2 == 0 ? n / 2 : n, false), roots_(n % 2 == 0 ? n / 4 + 1 : 0) {
+  for (int64_t k = 0; k < std::ssize(roots_); ++k) roots_[k] = unit_root(k, n, -1);
 }
 
 // Pairs of elements are taken as complex numbers. With Z[k] their spectrum, h = n / 2, and E and O those of the elements with even and odd

@@ -62,7 +62,7 @@ class RealFourierTransform {
  private:
   int64_t n_;
   FourierTransform transform_;            // of n / 2 pairs; of n elements where n is odd
-  ScratchVector<Complex<double>> roots_;  // exp(-2 pi j k / n), k <= n / 4
+  ScratchVector<Complex<double>> roots_;  // exp(-2 pi j k / n), k <= n / 4, where n is even
 };
 
 }  // namespace anfora::kernels
