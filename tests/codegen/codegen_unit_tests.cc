@@ -483,18 +483,21 @@ TEST(GeneratedProduct, TakesConvolutionsWithCostlyActivations) {
 
 TEST(GeneratedProduct, TakesConvolutionsOfRowsAndOfSizesThatAreNotKnown) {
   const AttributeSet last{{"channels_last", int64_t{1}}};
-  auto is_generated = [&](const std::optional<Shape>& x, const Tensor& weights) {
-    kernels::KernelData data{"LoweredConv", last, {}, 1};
+  auto is_generated = [&](const std::optional<Shape>& x, const Tensor& weights, const Dims& strides) {
+    kernels::KernelData data{"LoweredConv", last.with("strides", strides), {}, 1};
     data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = x, .constant = {}});
     data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = weights.shape(), .constant = weights});
     return generating_kernels().prepare(data) != nullptr;
   };
-  const Tensor of_rows = random_tensor({24, 16, 5}, 1), strided = random_tensor({24, 16, 5, 5}, 2), winograd = random_tensor({24, 16, 3, 3}, 3);
-  EXPECT_EQ(is_generated(Shape{1, 400, 16}, of_rows), describe(best_isa()).has_fma);
-  EXPECT_TRUE(is_generated(std::nullopt, of_rows));
-  EXPECT_TRUE(is_generated(std::nullopt, strided));
-  EXPECT_FALSE(is_generated(Shape{1, 40, 40, 16}, strided));
-  EXPECT_FALSE(is_generated(std::nullopt, winograd));
+  const Tensor of_rows = random_tensor({24, 16, 5}, 1), of_wide_rows = random_tensor({64, 64, 5}, 1), of_images = random_tensor({24, 16, 5, 5}, 2);
+  EXPECT_EQ(is_generated(Shape{1, 400, 16}, of_rows, {1}), describe(best_isa()).has_fma);
+  EXPECT_TRUE(is_generated(std::nullopt, of_rows, {1}));
+  EXPECT_TRUE(is_generated(std::nullopt, of_images, {2, 2}));
+  EXPECT_FALSE(is_generated(Shape{1, 40, 40, 16}, of_images, {2, 2}));
+  // Winograd's transform does these.
+  EXPECT_FALSE(is_generated(std::nullopt, of_wide_rows, {1}));
+  EXPECT_FALSE(is_generated(Shape{1, 400, 64}, of_wide_rows, {1}));
+  EXPECT_FALSE(is_generated(std::nullopt, of_images, {1, 1}));
 }
 
 TEST(Codegen, CostlyActivationsBehindWinogradsTransformAreLeftToGroups) {

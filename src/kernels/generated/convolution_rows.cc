@@ -56,15 +56,6 @@ bool ConvolutionRows::is_product(const AttributeSet& attributes, const Shape& we
   return attributes.get_int("channels_last", 0) != 0 && attributes.get_int("group", 1) == 1 && weights.size() > 2;
 }
 
-bool has_winograd_window(const AttributeSet& attributes, const Shape& weights) {
-  constexpr int64_t kWindow = 3, kFewestChannels = 16;
-  const bool has_images = weights.size() == 4 || weights.size() == 5;
-  if (!has_images || weights.end()[-2] != kWindow || weights.back() != kWindow || attributes.get_int("group", 1) != 1) return false;
-  if (weights[0] < kFewestChannels || weights[1] < kFewestChannels || attributes.get_int("direct", 0) != 0) return false;
-  const Window window = read_window(attributes, weights.size() - 2, std::span(weights).subspan(2));
-  return std::ranges::all_of(std::span(window.axes).last(2), [](const WindowAxis& axis) { return axis.stride == 1 && axis.dilation == 1; });
-}
-
 std::optional<ConvolutionRows> ConvolutionRows::resolve(const AttributeSet& attributes, const InputShapes& shapes) {
   if (shapes.size() < 2 || !shapes[0] || !shapes[1]) return std::nullopt;
   const Shape &x = *shapes[0], &w = *shapes[1];

@@ -89,10 +89,6 @@ class ConvolutionRows {
   Window window_;
 };
 
-// Whether windows are of 3×3 points beside one another, one at each point, of all channels, which Winograd's transform computes with a quarter of the
-// multiplications; `weights` are [out, channels, rows, columns], or [out, channels, frames, rows, columns] with any windows of frames.
-bool has_winograd_window(const AttributeSet& attributes, const Shape& weights);
-
 // The weights as bytes[taps… · channels, out], and back.
 Tensor weights_as_matrix(const Tensor& weights);
 Tensor weights_of_matrix(const Tensor& matrix, const Shape& shape);

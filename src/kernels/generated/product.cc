@@ -30,6 +30,7 @@
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/product_places.h"
+#include "kernels/generated/winograd_window.h"
 #include "support/cache_size.h"
 #include "support/deferred_elements.h"
 #include "support/parallel.h"
@@ -552,7 +553,7 @@ bool prefers_generated_product(const KernelData& data) {
   const bool is_convolution = data.op == kConvolution;
   if (data.op == kIntegerProduct || data.op == kIntegerConvolution || data.op == kPointwise) return true;
   if (weights.dtype != rows.dtype) return true;  // half precision, which no library reads beside f32
-  if (is_convolution && (!weights.constant.defined() || has_winograd_window(data.attributes, weights.constant.shape()))) return false;
+  if (is_convolution && (!weights.constant.defined() || prefers_winograd(data))) return false;
   if (!rows.is_static()) return true;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;

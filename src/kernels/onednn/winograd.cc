@@ -1,26 +1,28 @@
-// Convolutions by 3×3 windows through Winograd's minimal filtering F(4×4, 3×3): a quarter of the multiplications.
+// Convolutions through Winograd's minimal filtering: a quarter of the multiplications for windows of 3×3 points, half of them and fewer for lines of 3, 5 or 7
+// (generated/winograd_window.h).
 //
-// The output is cut into tiles of 4×4 points, each of which depends on 6×6 points of the input. Transformed by Bᵀ d B, those of
+// By F(4×4, 3×3) the output is cut into tiles of 4×4 points, each of which depends on 6×6 points of the input. Transformed by Bᵀ d B, those of
 // all tiles are 36 matrices [tiles, C], and the convolution is a product of each with one of the weights [C, K], transformed by G g Gᵀ;
 // Aᵀ m A takes the products back:
 //
 //      x ──Bᵀ·B──▶ 36 × [tiles, C] ── × [C, K] ──▶ 36 × [tiles, K] ──Aᵀ·A──▶ y        36 multiplications for 16 points, not 144
 //                               W ──G·Gᵀ──┘
 //
+// Lines, F(4, 3), F(4, 5) and F(2, 7), are transformed along one axis: Bᵀ d, G g and Aᵀ m, of 6 or 8 matrices.
+//
 // The three steps are done for a block of tiles at a time, so that what lies between them stays in a thread's second-level cache.
 // Few tiles are one block, of which each thread does a part in each step. The products are by generated code (panel_products.h), whose
 // tiles of rows divide the blocks: a library's product of 36 small matrices took up to twice as long.
 //
-// The matrices of the weights would take four times the memory of W. So a block makes them of W, panel by panel, in the cache, a third of the matrices at
+// The matrices of the weights would take up to four times the memory of W. So a block makes them of W, panel by panel, in the cache, a group of the matrices at
 // a time; meanwhile it fetches the next panel. Reading a quarter from memory pays for the making, measured in whole models. A thread keeps
 // the matrices of small W from block to block.
 //
-// A window of several frames, as of a video or a volume, is a sum of windows of images: their channels lie side by side in the rows of the matrices, so that
-// one product adds them.
+// A window of several frames, as of a video or a volume, is a sum of windows of images, and one of more taps than a tile's is a sum of its pieces. The channels of
+// all lie side by side in the rows of the matrices, so that one product adds them.
 //
-// Toom and Cook's construction gives the matrices for any five points beside infinity. Those here, 0, ±5/8 and ±3/2, keep the
-// largest error within four times that of the direct sum; 0, ±1 and ±2, which Lavin and Gray take ("Fast algorithms for convolutional
-// neural networks", 2016), are several times worse.
+// Of six points 0, ±5/8, ±3/2 and infinity, and of eight 0, ±1/2, ±1, ±2 and infinity keep the largest error within four times that of the direct sum; 0, ±1 and
+// ±2, which Lavin and Gray take ("Fast algorithms for convolutional neural networks", 2016) for squares, are several times worse there.
 //
 // The result equals the direct sum over the reals only; a lowered operator with `direct` asks for the sum itself. Where an input is
 // infinite or NaN, all of a tile would be NaN: such tiles are computed again, as sums.
@@ -34,9 +36,9 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/panel_products.h"
 #include "kernels/generated/product_layout.h"
+#include "kernels/generated/winograd_window.h"
 #include "kernels/onednn/epilogue.h"
 #include "kernels/onednn/families.h"
 #include "kernels/onednn/primitive.h"
@@ -51,57 +53,32 @@
 namespace anfora::kernels::onednn {
 namespace {
 
-using generated::PanelProducts;
+using generated::PanelProducts, generated::WinogradForm, generated::WinogradShape, generated::WinogradWindow;
 
-constexpr int64_t kWindow = kWinogradWindow, kTile = kWinogradTile, kPatch = kWinogradPatch, kMatrices = kPatch * kPatch, kTaps = kWindow * kWindow;
+// W, [K, C, frames, taps…], in panels [frames · C][taps][width].
+class WindowPanels {
+ public:
+  WindowPanels(const Shape& weights, int64_t frames, int64_t width)
+      : columns_(weights[0]), C_(weights[1]), frames_(frames), taps_(element_count(weights) / (columns_ * C_ * frames)), width_(width) {}
 
-// Of W, [K, C, 3, 3] or [K, C, frames, 3, 3], whose panels are [frames · C][9][width].
-std::array<StridedAxis, 3> steps_of_windows(const PanelProducts& form, int64_t C) {
-  const int64_t frames = form.depth() / C;
-  return {StridedAxis{frames, kTaps}, StridedAxis{C, frames * kTaps}, StridedAxis{kTaps, 1}};
-}
-
-Tensor windows_in_panels(const Tensor& weights, const PanelProducts& form) {
-  Tensor result = LastingMemory::allocate(DType::F32, Shape{form.panels() * form.depth() * kTaps * form.width()});
-  pack_rows(weights, steps_of_windows(form, weights.dim(1)), form.width(), result);
-  return result;
-}
-
-Tensor windows_of_panels(const Tensor& panels, const PanelProducts& form, const Shape& shape) {
-  Tensor weights = Tensor::allocate(DType::F32, shape);
-  unpack_panels(DType::F32, {form.columns(), form.depth() * kTaps}, steps_of_windows(form, shape[1]), form.width(), panels.raw(), weights.raw());
-  return weights;
-}
-
-struct WinogradShape {
-  int64_t batch, height, width, C;  // of x
-  int64_t rows, columns, K;         // of y
-  int64_t top, left;                // pads
-  WindowAxis frames;                // a single one of an image
-
-  int64_t depth() const { return frames.kernel * C; }
-  int64_t images() const { return batch * frames.output; }  // of y
-  // That the tap of a window sees for an image of y; none in the padding.
-  std::optional<int64_t> image_of_x(int64_t image, int64_t tap) const {
-    const int64_t frame = frames.start(image % frames.output) + tap * frames.dilation;
-    if (frame < 0 || frame >= frames.input) return std::nullopt;
-    return image / frames.output * frames.input + frame;
+  Tensor pack(const Tensor& weights) const {
+    Tensor result = LastingMemory::allocate(DType::F32, Shape{ceil_div(columns_, width_) * elements() });
+    pack_rows(weights, steps(), width_, result);
+    return result;
   }
-  int64_t tiles_down() const { return (rows + kTile - 1) / kTile; }
-  int64_t tiles_across() const { return (columns + kTile - 1) / kTile; }
-  int64_t tiles() const { return images() * tiles_down() * tiles_across(); }
-};
+  Tensor unpack(const Tensor& panels, const Shape& shape) const {
+    Tensor weights = Tensor::allocate(DType::F32, shape);
+    unpack_panels(DType::F32, {columns_, C_ * frames_ * taps_}, steps(), width_, panels.raw(), weights.raw());
+    return weights;
+  }
+  std::vector<int64_t> layout() const { return {taps_, C_ * frames_, columns_, width_}; }
 
-// Whether it pays: the transforms cost time for each element of the 36 matrices, those of the weights too, which the direct sum only reads. In
-// multiply-adds, as measured with AVX-512 and AVX2.
-bool is_worthwhile(const WinogradShape& s) {
-  constexpr double kOfTransform = 12, kOfWeight = 20, kOfMadeWeight = 12;
-  const double tiles = static_cast<double>(s.tiles()), C = static_cast<double>(s.depth()), K = static_cast<double>(s.K);
-  const double points = static_cast<double>(s.images() * s.rows * s.columns);
-  const double direct = kTaps * C * K * (points + kOfWeight);
-  const double transformed = kMatrices * (C * K * (tiles + kOfMadeWeight) + kOfTransform * tiles * (C + K));
-  return transformed < 0.9 * direct;
-}
+ private:
+  int64_t elements() const { return C_ * frames_ * taps_ * width_; }  // of a panel
+  std::array<StridedAxis, 3> steps() const { return {StridedAxis{frames_, taps_}, StridedAxis{C_, frames_ * taps_}, StridedAxis{taps_, 1}}; }
+
+  int64_t columns_, C_, frames_, taps_, width_;
+};
 
 // Tiles from `first` on.
 struct TileBlock {
@@ -110,13 +87,13 @@ struct TileBlock {
 
 class WinogradInstance : public ShapedKernel::Instance {
  public:
-  WinogradInstance(const WinogradShape& shape, Shape y_shape, const Bounds& bounds, const PanelProducts& products, const Tensor& weights)
-      : s_(shape), y_shape_(std::move(y_shape)), zeros_(static_cast<size_t>(shape.C)), bounds_(bounds), products_(products), weights_(weights) {
+  WinogradInstance(const WinogradShape& shape, const Bounds& bounds, const PanelProducts& products, const Tensor& weights)
+      : s_(shape), zeros_(static_cast<size_t>(shape.C)), bounds_(bounds), products_(products), weights_(weights) {
     const int64_t tiles = s_.tiles(), threads = thread_count();
     // Of what a block takes of the second-level cache, beside the weights that stream through it.
-    const int64_t bytes_of_tile = kMatrices * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
+    const int64_t bytes_of_tile = s_.form.matrices() * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
     const int64_t most = std::max(second_level_cache() / bytes_of_tile, kFewestTiles);
-    const int64_t bytes_of_weights = kMatrices * products.depth() * products.y_stride() * int64_t{sizeof(float)};
+    const int64_t bytes_of_weights = s_.form.matrices() * products.depth() * products.y_stride() * int64_t{sizeof(float)};
     keeps_weights_ = bytes_of_weights <= second_level_cache() / 4;
     is_shared_ = tiles < threads * kFewestTiles;
     int64_t blocks = 1;
@@ -137,7 +114,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     dnnl::algorithm algorithm{};
     float alpha = 0, beta = 0;
     operations.get_params_eltwise(0, algorithm, alpha, beta);
-    y_ = handle(channels_last(Shape{s_.images(), s_.K, s_.rows, s_.columns}, memory::data_type::f32));
+    y_ = handle(channels_last(Shape{s_.images(), s_.K, s_.down.output, s_.across.output}, memory::data_type::f32));
     const dnnl::eltwise_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, algorithm, y_.get_desc(),
                                                    y_.get_desc(), alpha, beta, none);
     activation_ = dnnl::eltwise_forward(pd);
@@ -150,7 +127,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     operands.x = context.input(0).data<float>().data();
     if (const Tensor* bias = context.optional_input(2)) operands.bias = bias->data<float>().data();
     if (const Tensor* addend = context.optional_input(3)) operands.addend = addend->data<float>().data();
-    Tensor& y = context.allocate_output(0, DType::F32, y_shape_);
+    Tensor& y = context.allocate_output(0, DType::F32, s_.y);
     operands.y = y.data<float>().data();
     has_unbounded_ = false;
     is_shared_ ? run_together(operands) : run_blocks(operands);
@@ -168,9 +145,6 @@ class WinogradInstance : public ShapedKernel::Instance {
     float* y = nullptr;
   };
 
-  static constexpr std::array kAllRows{WinogradRows::ZeroAndInfinity, WinogradRows::Inner, WinogradRows::Outer};
-  static constexpr int64_t kMatricesOfRows = kMatrices / std::ssize(kAllRows);
-
   static int64_t odd_lines(int64_t elements) {
     constexpr int64_t kLine = generated::kLineElements;
     return ((elements + kLine - 1) / kLine | 1) * kLine;
@@ -179,11 +153,11 @@ class WinogradInstance : public ShapedKernel::Instance {
   // What lies between the steps. Matrices are an odd number of lines apart, so that a tile's rows of them share no set of the cache.
   class Between {
    public:
-    Between(const PanelProducts& products, int64_t tiles)
+    Between(const WinogradForm& form, const PanelProducts& products, int64_t tiles)
         : a_distance(odd_lines(tiles * products.a_stride())),
           y_distance(odd_lines(tiles * products.y_stride())),
-          transformed_(static_cast<size_t>(kMatrices * a_distance)),
-          products_(static_cast<size_t>(kMatrices * y_distance)) {}
+          transformed_(static_cast<size_t>(form.matrices() * a_distance)),
+          products_(static_cast<size_t>(form.matrices() * y_distance)) {}
     float* transformed() { return transformed_.data(); }
     float* products() { return products_.data(); }
     const int64_t a_distance, y_distance;
@@ -192,22 +166,21 @@ class WinogradInstance : public ShapedKernel::Instance {
     Scratch<float> transformed_, products_;
   };
 
-  // The transformed weights: of some rows of a panel at a time, or all that there are where they stay in the cache from block to block.
+  // The transformed weights: of a group of a panel at a time, or all that there are where they stay in the cache from block to block.
   class Weights {
    public:
     explicit Weights(const WinogradInstance& instance)
         : instance_(instance),
           distance_(odd_lines(instance.products_.depth() * instance.products_.width())),
-          matrices_(static_cast<size_t>((instance.keeps_weights_ ? instance.products_.panels() * kMatrices : kMatricesOfRows) * distance_)) {}
+          matrices_(static_cast<size_t>((instance.keeps_weights_ ? instance.groups() : 1) * instance.transforms_.count * distance_)) {}
 
-    // The first matrix of the rows; the others are distance() elements apart.
-    const float* rows(int64_t panel, WinogradRows rows) {
-      const PanelProducts& form = instance_.products_;
-      const int64_t number = panel * std::ssize(kAllRows) + static_cast<int64_t>(rows);
-      float* to = matrices_.data() + (instance_.keeps_weights_ ? number * kMatricesOfRows * distance_ : 0);
-      if (instance_.keeps_weights_ && number < kept_) return to;
-      instance_.transforms_.weigh({instance_.panel(panel), form.depth(), form.width()}, rows, to, distance_);
-      kept_ = number + 1;
+    // The first matrix of a group, counted from those of the first panel on; the others are distance() elements apart.
+    const float* of_group(int64_t group) {
+      const int64_t groups = instance_.transforms_.groups;
+      float* to = matrices_.data() + (instance_.keeps_weights_ ? group * instance_.transforms_.count * distance_ : 0);
+      if (instance_.keeps_weights_ && group < kept_) return to;
+      instance_.weigh(group / groups, group % groups, to, distance_);
+      kept_ = group + 1;
       return to;
     }
     int64_t distance() const { return distance_; }
@@ -215,7 +188,7 @@ class WinogradInstance : public ShapedKernel::Instance {
    private:
     const WinogradInstance& instance_;
     const int64_t distance_;
-    int64_t kept_ = 0;  // rows, from those of the first panel on
+    int64_t kept_ = 0;  // groups
     Scratch<float> matrices_;
   };
 
@@ -228,12 +201,12 @@ class WinogradInstance : public ShapedKernel::Instance {
   // Each block by one thread.
   void run_blocks(const Operands& operands) {
     parallel_for(std::ssize(blocks_), 1, [&](int64_t begin, int64_t end) {
-      Between between(products_, most_tiles_);
+      Between between(s_.form, products_, most_tiles_);
       Weights weights(*this);
       for (int64_t i = begin; i < end; ++i) {
         const TileBlock& block = blocks_[static_cast<size_t>(i)];
         for (int64_t tile = 0; tile < block.count; ++tile) transform(operands, block, tile, between);
-        multiply({0, block.count}, between, weights, 0, thirds());
+        multiply({0, block.count}, between, weights, 0, groups());
         for (int64_t tile = 0; tile < block.count; ++tile) gather(operands, block, tile, between);
       }
     });
@@ -242,13 +215,13 @@ class WinogradInstance : public ShapedKernel::Instance {
   // The only block by all threads.
   void run_together(const Operands& operands) {
     const TileBlock& block = blocks_[0];
-    Between between(products_, block.count);
+    Between between(s_.form, products_, block.count);
     parallel_for(block.count, 1, [&](int64_t begin, int64_t end) {
       for (int64_t tile = begin; tile < end; ++tile) transform(operands, block, tile, between);
     });
-    // More threads than thirds of panels share the tiles of one, and make its matrices each.
-    const int64_t parts = std::clamp<int64_t>(thread_count() / thirds(), 1, products_.tiles_of(block.count));
-    parallel_for(thirds() * parts, 1, [&](int64_t begin, int64_t end) {
+    // More threads than groups share the tiles of one, and make its matrices each.
+    const int64_t parts = std::clamp<int64_t>(thread_count() / groups(), 1, products_.tiles_of(block.count));
+    parallel_for(groups() * parts, 1, [&](int64_t begin, int64_t end) {
       Weights weights(*this);
       for (int64_t i = begin; i < end; ++i) {
         multiply(part(block.count, i % parts, parts), between, weights, i / parts, i / parts + 1);
@@ -260,69 +233,107 @@ class WinogradInstance : public ShapedKernel::Instance {
   }
 
   // Of W.
-  int64_t elements_of_panel() const { return products_.depth() * kTaps * products_.width(); }
+  int64_t elements_of_channel() const { return s_.taps() * products_.width(); }
+  int64_t elements_of_panel() const { return s_.frames.kernel * s_.C * elements_of_channel(); }
   const float* panel(int64_t i) const { return weights_.data<float>().data() + i * elements_of_panel(); }
 
-  // Some tiles of a block by some of the matrices, counted in thirds of panels.
-  int64_t thirds() const { return products_.panels() * std::ssize(kAllRows); }
+  // Calls f(frame, first tap down, first tap across, number) for the pieces of a window.
+  template <class F>
+  void for_each_piece(const F& f) const {
+    int64_t number = 0;
+    for (int64_t frame = 0; frame < s_.frames.kernel; ++frame) {
+      for (int64_t down = 0; down < s_.pieces_down(); ++down) {
+        for (int64_t across = 0; across < s_.pieces_across(); ++across) f(frame, down * s_.form.taps, across * s_.form.taps, number++);
+      }
+    }
+  }
+
+  // The matrices of a panel's group.
+  void weigh(int64_t i, int64_t group, float* to, int64_t distance) const {
+    static constexpr std::array<float, kWidestWinogradPanel> kNoTap{};
+    const int64_t taps_down = s_.form.axes == 2 ? s_.form.taps : 1;
+    for_each_piece([&](int64_t frame, int64_t down, int64_t across, int64_t piece) {
+      WinogradPanel weights{.taps = {}, .depth = s_.C, .width = products_.width()};
+      for (int64_t tap = 0; tap < taps_down * s_.form.taps; ++tap) {
+        const int64_t row = down + tap / s_.form.taps, column = across + tap % s_.form.taps;
+        const bool exists = row < s_.down.kernel && column < s_.across.kernel;
+        const int64_t first = frame * s_.C * elements_of_channel() + (row * s_.across.kernel + column) * products_.width();
+        weights.taps[static_cast<size_t>(tap)] = exists ? WinogradPanel::Tap{panel(i) + first, elements_of_channel()} : WinogradPanel::Tap{kNoTap.data(), 0};
+      }
+      transforms_.weigh(weights, group, to + piece * s_.C * products_.width(), distance);
+    });
+  }
+
+  // Some tiles of a block by some groups of matrices.
+  int64_t groups() const { return products_.panels() * transforms_.groups; }
   void multiply(const TileBlock& tiles, Between& between, Weights& weights, int64_t first, int64_t last) const {
-    for (int64_t third = first; third < last; ++third) {
-      const int64_t i = third / std::ssize(kAllRows);
-      const WinogradRows rows = kAllRows[static_cast<size_t>(third % std::ssize(kAllRows))];
-      const float* of_rows = weights.rows(i, rows);
-      for (int64_t j = 0; j < kMatricesOfRows; ++j) {
-        const int64_t matrix = numbers_of(rows)[static_cast<size_t>(j / kPatch)] * kPatch + j % kPatch;
+    const int64_t matrices = s_.form.matrices();
+    for (int64_t group = first; group < last; ++group) {
+      const int64_t i = group / transforms_.groups;
+      const float* of_group = weights.of_group(group);
+      for (int64_t j = 0; j < transforms_.count; ++j) {
+        const int64_t matrix = transforms_.numbers[static_cast<size_t>(group % transforms_.groups * transforms_.count + j)];
         PanelProducts::Operands product{.a = between.transformed() + matrix * between.a_distance + tiles.first * products_.a_stride(),
-                                        .b = of_rows + j * weights.distance(),
+                                        .b = of_group + j * weights.distance(),
                                         .y = between.products() + matrix * between.y_distance + tiles.first * products_.y_stride() + i * products_.width(),
                                         .rows = tiles.count};
         // A part of the next panel with each matrix.
-        if (!keeps_weights_ && i + 1 < products_.panels()) product.next = {panel(i + 1) + matrix * elements_of_panel() / kMatrices, elements_of_panel() * int64_t{sizeof(float)} / kMatrices};
+        if (!keeps_weights_ && i + 1 < products_.panels()) product.next = {panel(i + 1) + matrix * elements_of_panel() / matrices, elements_of_panel() * int64_t{sizeof(float)} / matrices};
         products_.multiply(product);
       }
     }
   }
 
+  // The first point of a tile of y.
   struct Place {
-    int64_t image, row, column;  // of the tile's first point of y; images are those of all frames
+    int64_t image, down, across;  // images are those of all frames
   };
   Place place_of(int64_t tile) const {
     const int64_t across = s_.tiles_across(), down = s_.tiles_down();
-    return {tile / (across * down), tile / across % down * kTile, tile % across * kTile};
+    return {tile / (across * down), s_.down.first(tile / across % down, s_.results_down()), s_.across.first(tile % across, s_.form.results)};
   }
 
-  // The patch of a tile to its row of each of the matrices.
+  int64_t place_in_x(int64_t image, int64_t down, int64_t across) const { return image * s_.x_image + down * s_.down.x_stride + across * s_.across.x_stride; }
+
+  // The patches of a tile to its row of each of the matrices.
   void transform(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) const {
-    const auto [image, y, x] = place_of(block.first + tile);
-    for (int64_t tap = 0; tap < s_.frames.kernel; ++tap) {
-      const std::optional<int64_t> of_x = s_.image_of_x(image, tap);
-      std::array<const float*, kMatrices> points;
-      for (int64_t r = 0; r < kPatch; ++r) {
-        const int64_t row = y - s_.top + r;
-        const float* from = operands.x + ((of_x.value_or(0) * s_.height + row) * s_.width + x - s_.left) * s_.C;
-        for (int64_t q = 0; q < kPatch; ++q) {
-          const int64_t column = x - s_.left + q;
-          const bool is_inside = of_x && row >= 0 && row < s_.height && column >= 0 && column < s_.width;
-          points[static_cast<size_t>(r * kPatch + q)] = is_inside ? from + q * s_.C : zeros_.data();
+    const Place place = place_of(block.first + tile);
+    const int64_t patch_down = s_.form.axes == 2 ? s_.form.patch() : 1;
+    float* to = between.transformed() + tile * products_.a_stride();
+    for_each_piece([&](int64_t frame, int64_t down, int64_t across, int64_t piece) {
+      std::array<const float*, kMostWinogradMatrices> points;
+      const std::optional<int64_t> image = s_.image_of_x(place.image, frame);
+      const int64_t row = place.down - s_.down.pad + down * s_.down.dilation, column = place.across - s_.across.pad + across * s_.across.dilation;
+      const float* corner = operands.x + place_in_x(image.value_or(0), row, column);
+      const bool is_inside = image && s_.down.has(row, patch_down) && s_.across.has(column, s_.form.patch());
+      size_t count = 0;
+      for (int64_t r = 0; r < patch_down; ++r) {
+        for (int64_t q = 0; q < s_.form.patch(); ++q) {
+          const bool exists = is_inside || (image && s_.down.has(row + r * s_.down.dilation) && s_.across.has(column + q * s_.across.dilation));
+          points[count++] = exists ? corner + r * s_.down.dilation * s_.down.x_stride + q * s_.across.dilation * s_.across.x_stride : zeros_.data();
         }
       }
-      transforms_.spread(points.data(), s_.C, between.transformed() + tile * products_.a_stride() + tap * s_.C, between.a_distance);
-    }
+      transforms_.spread(points.data(), s_.C, to + piece * s_.C, between.a_distance);
+    });
   }
+
+  // Elements from the first one of y.
+  int64_t place_in_y(const Place& place) const { return place.image * s_.y_image + place.down * s_.down.y_stride + place.across * s_.across.y_stride; }
 
   // The tile of y from its row of each of the products.
   void gather(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) {
-    const auto [image, y, x] = place_of(block.first + tile);
-    const int64_t first = ((image * s_.rows + y) * s_.columns + x) * s_.K;
+    const Place place = place_of(block.first + tile);
+    const int64_t first = place_in_y(place);
     const bool is_bounded = transforms_.gather({.from = between.products() + tile * products_.y_stride(),
                                                 .distance = between.y_distance,
                                                 .channels = s_.K,
                                                 .bias = operands.bias,
                                                 .addend = operands.addend ? operands.addend + first : nullptr,
                                                 .y = operands.y + first,
-                                                .rows = std::min(kTile, s_.rows - y),
-                                                .columns = std::min(kTile, s_.columns - x),
-                                                .row_stride = s_.columns * s_.K,
+                                                .rows = s_.down.count(place.down, s_.results_down()),
+                                                .columns = s_.across.count(place.across, s_.form.results),
+                                                .row_stride = s_.down.dilation * s_.down.y_stride,
+                                                .column_stride = s_.across.dilation * s_.across.y_stride,
                                                 .low = bounds_.low,
                                                 .high = bounds_.high});
     is_unbounded_[static_cast<size_t>(block.first + tile)] = !is_bounded;
@@ -339,39 +350,42 @@ class WinogradInstance : public ShapedKernel::Instance {
 
   // The tile of y by the definition.
   void sum(const Operands& operands, int64_t tile) const {
-    const auto [image, y, x] = place_of(tile);
-    for (int64_t row = y; row < std::min(y + kTile, s_.rows); ++row) {
-      for (int64_t column = x; column < std::min(x + kTile, s_.columns); ++column) {
-        const int64_t width = products_.width();
-        Scratch<float> sums(static_cast<size_t>(products_.y_stride()), 0.0f);
-        for (int64_t tap = 0; tap < s_.frames.kernel * kTaps; ++tap) {
-          const int64_t frame = tap / kTaps, point = tap % kTaps;
-          const std::optional<int64_t> of_x = s_.image_of_x(image, frame);
-          const int64_t from_row = row - s_.top + point / kWindow, from_column = column - s_.left + point % kWindow;
-          if (!of_x || from_row < 0 || from_row >= s_.height || from_column < 0 || from_column >= s_.width) continue;
-          const float* from = operands.x + ((*of_x * s_.height + from_row) * s_.width + from_column) * s_.C;
-          for (int64_t c = 0; c < s_.C; ++c) {
-            for (int64_t i = 0; i < products_.panels(); ++i) {
-              const float* line = panel(i) + ((frame * s_.C + c) * kTaps + point) * width;
-              for (int64_t k = 0; k < width; ++k) sums[static_cast<size_t>(i * width + k)] += from[c] * line[k];
-            }
-          }
-        }
-        const int64_t first = ((image * s_.rows + row) * s_.columns + column) * s_.K;
-        for (int64_t k = 0; k < s_.K; ++k) {
-          float value = sums.data()[k];
-          if (operands.bias) value += operands.bias[k];
-          if (operands.addend) value += operands.addend[first + k];
-          value = value < bounds_.low ? bounds_.low : value;
-          operands.y[first + k] = value > bounds_.high ? bounds_.high : value;
-        }
+    const Place first = place_of(tile);
+    for (int64_t i = 0; i < s_.down.count(first.down, s_.results_down()); ++i) {
+      for (int64_t j = 0; j < s_.across.count(first.across, s_.form.results); ++j) {
+        sum(operands, {first.image, first.down + i * s_.down.dilation, first.across + j * s_.across.dilation});
       }
     }
   }
+  void sum(const Operands& operands, const Place& place) const {
+    const int64_t width = products_.width();
+    Scratch<float> sums(static_cast<size_t>(products_.y_stride()), 0.0f);
+    for (int64_t tap = 0; tap < s_.frames.kernel * s_.taps(); ++tap) {
+      const int64_t frame = tap / s_.taps(), point = tap % s_.taps();
+      const int64_t down = place.down - s_.down.pad + point / s_.across.kernel * s_.down.dilation;
+      const int64_t across = place.across - s_.across.pad + point % s_.across.kernel * s_.across.dilation;
+      const std::optional<int64_t> image = s_.image_of_x(place.image, frame);
+      if (!image || !s_.down.has(down) || !s_.across.has(across)) continue;
+      const float* from = operands.x + place_in_x(*image, down, across);
+      for (int64_t c = 0; c < s_.C; ++c) {
+        for (int64_t i = 0; i < products_.panels(); ++i) {
+          const float* line = panel(i) + (frame * s_.C + c) * elements_of_channel() + point * width;
+          for (int64_t k = 0; k < width; ++k) sums[static_cast<size_t>(i * width + k)] += from[c] * line[k];
+        }
+      }
+    }
+    const int64_t first = place_in_y(place);
+    for (int64_t k = 0; k < s_.K; ++k) {
+      float value = sums.data()[k];
+      if (operands.bias) value += operands.bias[k];
+      if (operands.addend) value += operands.addend[first + k];
+      value = value < bounds_.low ? bounds_.low : value;
+      operands.y[first + k] = value > bounds_.high ? bounds_.high : value;
+    }
+  }
 
-  const WinogradTransforms& transforms_ = winograd_transforms();
   WinogradShape s_;
-  Shape y_shape_;
+  const WinogradTransforms& transforms_ = winograd_transforms(s_.form);
   std::vector<float> zeros_;  // a point of padding
   Bounds bounds_;
   const PanelProducts& products_;
@@ -392,45 +406,45 @@ enum PackedWinograd : uint8_t { kWindowPanels = 2, kProductCode };
 
 class Winograd : public ShapedKernel {
  public:
-  explicit Winograd(KernelData& data) : ShapedKernel(data), data_(data) {
-    if (!data.is_static()) other_ = direct_convolution(data, [this] { return given_or_restored(1); });
+  Winograd(KernelData& data, const WinogradWindow& window) : ShapedKernel(data), window_(window), is_open_(!data.is_static()), data_(data) {
+    // Of lines of any length, each of which another primitive would be made for, there is no other.
+    const bool has_other = is_open_ && data.input(1).constant.shape().size() > 3;
+    if (has_other) other_ = direct_convolution(data, [this] { return given_or_restored(1); });
   }
 
   // False where it does not pay for the shapes known now, or there is no code.
   bool prepare(generated::ProductGenerator generate) {
     const Shape& weights = data_.input(1).constant.shape();
     int64_t fewest_tiles = 1;
-    if (!other_) {
+    if (!is_open_) {
       const std::optional<WinogradShape> shape = applicable(input_shapes(data_));
       if (!shape) return false;
       fewest_tiles = shape->tiles();
     }
-    products_ = PanelProducts::prepare(data_, kProductCode, element_count(weights) / weights[0] / kTaps, weights[0], fewest_tiles, generate);
+    products_ = PanelProducts::prepare(data_, kProductCode, window_.frames * window_.pieces * weights[1], weights[0], fewest_tiles, generate);
     if (!products_) return false;
-    return other_ ? pack_open() : prepare_static();
+    return is_open_ ? pack_open() : prepare_static();
   }
 
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const std::optional<WinogradShape> shape = applicable(shapes);
     if (!shape) return other_ ? other_->make(shapes) : nullptr;
     if (shapes.size() > 2 && shapes[2] && *shapes[2] != Shape{shape->K}) return nullptr;
-    Shape y_shape = *shapes[0];
-    y_shape.end()[-3] = shape->rows, y_shape.end()[-2] = shape->columns, y_shape.end()[-1] = shape->K;
-    if (y_shape.size() > 4) y_shape[1] = shape->frames.output;
-    if (shapes.size() > 3 && shapes[3] && *shapes[3] != y_shape) return nullptr;
+    if (shapes.size() > 3 && shapes[3] && *shapes[3] != shape->y) return nullptr;
     dnnl::post_ops operations;
     if (!append_activation(operations, attributes())) return nullptr;
     const std::optional<Bounds> bounds = bounds_of(attributes());
     const Tensor* panels = find_panels();
     if (!panels) return nullptr;
-    auto instance = std::make_unique<WinogradInstance>(*shape, std::move(y_shape), bounds.value_or(Bounds{}), *products_, *panels);
+    auto instance = std::make_unique<WinogradInstance>(*shape, bounds.value_or(Bounds{}), *products_, *panels);
     if (!bounds) instance->set_activation(operations);
     return instance;
   }
 
-  bool restores(size_t i) const override { return i == 1 && (has_panels() || other_->restores(1)); }
+  bool restores(size_t i) const override { return i == 1 && (has_panels() || (other_ && other_->restores(1))); }
   Tensor restored(size_t /*i*/) const override {
-    return has_panels() ? windows_of_panels(*find_panels(), *products_, constant(1)->shape()) : other_->restored(1);
+    const Shape& weights = constant(1)->shape();
+    return has_panels() ? panels_of(weights).unpack(*find_panels(), weights) : other_->restored(1);
   }
 
  protected:
@@ -438,49 +452,30 @@ class Winograd : public ShapedKernel {
 
  private:
   bool has_panels() const { return find_packed(data_, kWindowPanels) != nullptr; }
+  WindowPanels panels_of(const Shape& weights) const { return {weights, window_.frames, products_->width()}; }
 
   // What a single image wants, where its size is known; other batches may want another copy. False where there is neither.
   bool pack_open() const {
     const std::optional<Shapes> one = shapes_of_one();
-    return (one && !applicable(*one) && other_->applies(*one) && other_->restores(1)) || find_panels();
+    return (other_ && one && !applicable(*one) && other_->applies(*one) && other_->restores(1)) || find_panels();
   }
 
   // Null where the tensor is gone and its panels are of another form.
   const Tensor* find_panels() const {
-    return packed_or_made(1, kWindowPanels, {kTaps, products_->depth(), products_->columns(), products_->width()},
-                          [&](const Tensor& weights) { return windows_in_panels(weights, *products_); });
+    const WindowPanels panels = panels_of(data_.input(1).constant.shape());
+    return packed_or_made(1, kWindowPanels, panels.layout(), [&](const Tensor& weights) { return panels.pack(weights); });
   }
 
   // Empty also where it does not pay, unless it was asked for.
   std::optional<WinogradShape> applicable(const Shapes& shapes) const {
-    const bool was_chosen = !implementation().empty() && !other_;
-    const std::optional<WinogradShape> shape = resolve(shapes);
-    return shape && (was_chosen || is_worthwhile(*shape)) ? shape : std::nullopt;
+    const bool was_chosen = is_open_ ? !other_ : !implementation().empty();
+    const std::optional<WinogradShape> shape = WinogradShape::resolve(attributes(), *shapes[0], *shapes[1]);
+    return shape && (was_chosen || shape->is_worthwhile()) ? shape : std::nullopt;
   }
 
-  // Empty where the window is another, the operands do not fit, or there is nothing to compute.
-  std::optional<WinogradShape> resolve(const Shapes& shapes) const {
-    const Shape &x = *shapes[0], &w = *shapes[1];
-    if (x.size() != w.size() || w[1] != x.back()) return std::nullopt;
-    const size_t axes = x.size() - 2;
-    Window window = read_window(attributes(), axes, std::span(w).subspan(2));
-    resolve_window(window, std::span(x).subspan(1, axes));
-    const WindowAxis &down = window.axes[axes - 2], &across = window.axes[axes - 1];
-    if (x[0] * window.outputs() * w[0] * w[1] == 0) return std::nullopt;
-    return WinogradShape{.batch = x[0],
-                         .height = x[axes - 1],
-                         .width = x[axes],
-                         .C = x.back(),
-                         .rows = down.output,
-                         .columns = across.output,
-                         .K = w[0],
-                         .top = down.pad_begin,
-                         .left = across.pad_begin,
-                         .frames = axes == 2 ? WindowAxis{.kernel = 1, .input = 1, .output = 1} : window.axes[0]};
-  }
-
-  // Of sizes that only a run knows: where the transforms do not pay.
-  std::unique_ptr<ShapedKernel> other_;
+  WinogradWindow window_;
+  bool is_open_;  // sizes are known to a run only
+  std::unique_ptr<ShapedKernel> other_;  // of such sizes, where the transforms do not pay
   std::optional<PanelProducts> products_;
   KernelData& data_;
 };
@@ -491,8 +486,9 @@ std::unique_ptr<PreparedKernel> prepare_winograd(KernelData& data, generated::Pr
   const AttributeSet& attributes = data.attributes;
   if (attributes.get_int("channels_last", 0) == 0) return nullptr;
   if (data.input(0).dtype != DType::F32 || !data.input(1).constant.defined()) return nullptr;
-  if (!generated::has_winograd_window(attributes, data.input(1).constant.shape())) return nullptr;
-  auto kernel = std::make_unique<Winograd>(data);
+  const std::optional<WinogradWindow> window = WinogradWindow::of(attributes, data.input(1).constant.shape());
+  if (!window) return nullptr;
+  auto kernel = std::make_unique<Winograd>(data, *window);
   return kernel->prepare(generate) ? std::move(kernel) : nullptr;
 }
 
