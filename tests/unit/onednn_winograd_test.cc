@@ -102,6 +102,7 @@ TEST(OnednnWinograd, AgreesWithTheReference) {
     expect_prepared("LoweredConv", attributes, {x, w, b}, 1, false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv", attributes.with("activation", std::string("Relu")), {x, w, b, z}, Constants{1, 2},
                     false, kWinogradTolerance, 1, registry());
+    expect_prepared("LoweredConv", attributes.with("activation", std::string("LeakyRelu")).with("activation_alpha", 0.3f), {x, w, b, z}, Constants{1, 2}, false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv", attributes.with("activation", std::string("Swish")), {x, w, Tensor(), z},
                     Constants{1}, false, kWinogradTolerance, 1, registry());
     expect_prepared("LoweredConv",

@@ -101,12 +101,21 @@ bool WinogradShape::is_worthwhile() const {
 }
 
 bool prefers_winograd(const KernelData& data) {
-  constexpr int64_t kUsualExtent = 64;  // of an image whose size only a run knows
   const Shape& weights = data.input(1).constant.shape();
-  Shape x(weights.size(), kUsualExtent);
+  if (!data.input(0).is_static()) return prefers_winograd(data.attributes, weights);
+  const std::optional<WinogradShape> shape = WinogradShape::resolve(data.attributes, *data.input(0).shape, weights);
+  return shape && shape->is_worthwhile();
+}
+
+bool prefers_winograd(const AttributeSet& attributes, const Shape& weights) {
+  if (!WinogradWindow::of(attributes, weights)) return false;
+  // Images that are larger than any window.
+  constexpr int64_t kUsualPoints = 64;
+  Shape x(weights.size());
+  const Window window = read_window(attributes, weights.size() - 2, std::span(weights).subspan(2));
+  for (size_t i = 0; i < window.rank(); ++i) x[1 + i] = kUsualPoints + window.axes[i].reach();
   x.front() = 1, x.back() = weights[1];
-  if (data.input(0).is_static()) x = *data.input(0).shape;
-  const std::optional<WinogradShape> shape = WinogradShape::resolve(data.attributes, x, weights);
+  const std::optional<WinogradShape> shape = WinogradShape::resolve(attributes, x, weights);
   return shape && shape->is_worthwhile();
 }
 

@@ -79,7 +79,8 @@ struct WinogradShape {
   int64_t tiles() const { return images() * tiles_down() * tiles_across(); }
 };
 
-// Whether the transform is expected to be the fastest for a convolution with constant weights; where sizes are not known, for those of usual images.
+// Whether the transform is expected to be the fastest for a convolution with constant weights: of the sizes that are known, or else of usual ones.
 bool prefers_winograd(const KernelData& data);
+bool prefers_winograd(const AttributeSet& attributes, const Shape& weights);
 
 }  // namespace anfora::kernels::generated

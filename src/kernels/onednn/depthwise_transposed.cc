@@ -56,14 +56,14 @@ class Reaches {
 class DepthwiseTransposedInstance : public ShapedKernel::Instance {
  public:
   // `taps`: [taps, channels].
-  DepthwiseTransposedInstance(const WindowAxis& down, const WindowAxis& across, Shape y_shape, const Bounds& bounds, Tensor taps)
+  DepthwiseTransposedInstance(const WindowAxis& down, const WindowAxis& across, Shape y_shape, const StraightPieces& activation, Tensor taps)
       : down_(down),
         across_(across),
         across_taps_(across.kernel),
         height_(down.output),
         width_(across.output),
         y_shape_(std::move(y_shape)),
-        bounds_(bounds),
+        activation_(activation),
         taps_(std::move(taps)) {}
 
   void execute(KernelContext& context) override {
@@ -107,15 +107,13 @@ class DepthwiseTransposedInstance : public ShapedKernel::Instance {
       return lanes;
     };
     const int64_t channels = y_shape_.back();
-    const Lanes low = Lanes{} + bounds_.low, high = Lanes{} + bounds_.high;
     int64_t c = 0;
     for (; c + kLanes <= channels; c += kLanes) {
       Lanes value{};
       for (const Term& term : terms) value += load(term.x + c) * load(term.weights + c);
       if (bias) value += load(bias + c);
       if (addend) value += load(addend + c);
-      value = value < low ? low : value;
-      value = value > high ? high : value;
+      activation_.apply(value);
       std::memcpy(y + c, &value, sizeof value);
     }
     for (; c < channels; ++c) {
@@ -123,15 +121,15 @@ class DepthwiseTransposedInstance : public ShapedKernel::Instance {
       for (const Term& term : terms) value += term.x[c] * term.weights[c];
       if (bias) value += bias[c];
       if (addend) value += addend[c];
-      value = value < bounds_.low ? bounds_.low : value;
-      y[c] = value > bounds_.high ? bounds_.high : value;
+      activation_.apply(value);
+      y[c] = value;
     }
   }
 
   Reaches down_, across_;
   int64_t across_taps_, height_, width_;
   Shape y_shape_;
-  Bounds bounds_;
+  StraightPieces activation_;
   Tensor taps_;
 };
 
@@ -154,7 +152,7 @@ class DepthwiseTransposed : public ShapedKernel {
     const Tensor* taps = find_taps(w);
     if (!taps) return nullptr;
     const WindowAxis row{.input = 1, .output = 1};
-    return std::make_unique<DepthwiseTransposedInstance>(axes == 2 ? window.axes[0] : row, window.axes.back(), std::move(y_shape), *bounds_of(attributes()), *taps);
+    return std::make_unique<DepthwiseTransposedInstance>(axes == 2 ? window.axes[0] : row, window.axes.back(), std::move(y_shape), *straight_pieces(attributes()), *taps);
   }
 
  protected:
@@ -189,7 +187,7 @@ std::unique_ptr<PreparedKernel> prepare_depthwise_transposed(KernelData& data) {
   const Shape& shape = w.constant.shape();
   const bool has_axes = shape.size() == 3 || shape.size() == 4;
   if (!has_axes || shape[1] != 1 || shape[0] < kFewestChannels || attributes.get_int("group", 1) != shape[0]) return nullptr;
-  return bounds_of(attributes) ? prepare_shaped<DepthwiseTransposed>(data) : nullptr;
+  return straight_pieces(attributes) ? prepare_shaped<DepthwiseTransposed>(data) : nullptr;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kernels/onednn/epilogue.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace anfora::kernels::onednn {
 namespace {
@@ -31,25 +32,31 @@ const Activation kActivations[] = {
     {"Abs", algorithm::eltwise_abs, 0, 0},
 };
 
+const Activation* find_activation(std::string_view name) {
+  const Activation* known = std::ranges::find_if(kActivations, [&](const Activation& a) { return name == a.name; });
+  return known == std::end(kActivations) ? nullptr : known;
+}
+
 }  // namespace
 
 bool append_activation(dnnl::post_ops& ops, const AttributeSet& attributes) {
   std::string name = attributes.get_string("activation", "");
   if (name.empty()) return true;
-  const Activation* known = std::ranges::find_if(kActivations, [&](const Activation& a) { return name == a.name; });
-  if (known == std::end(kActivations)) return false;
+  const Activation* known = find_activation(name);
+  if (!known) return false;
   ops.append_eltwise(known->kind, attributes.get_float("activation_alpha", known->alpha),
                      attributes.get_float("activation_beta", known->beta));
   return true;
 }
 
-std::optional<Bounds> bounds_of(const AttributeSet& attributes) {
+std::optional<StraightPieces> straight_pieces(const AttributeSet& attributes) {
   const std::string name = attributes.get_string("activation", "");
-  if (name.empty()) return Bounds{};
-  if (name == "Relu") return Bounds{.low = 0};
+  const StraightPieces none;
+  if (name.empty()) return none;
+  if (name == "Relu") return StraightPieces{.low = 0};
+  if (name == "LeakyRelu") return StraightPieces{.slope = attributes.get_float("activation_alpha", find_activation(name)->alpha)};
   if (name != "Clip") return std::nullopt;
-  const Bounds none;
-  return Bounds{attributes.get_float("activation_alpha", none.low), attributes.get_float("activation_beta", none.high)};
+  return StraightPieces{.low = attributes.get_float("activation_alpha", none.low), .high = attributes.get_float("activation_beta", none.high)};
 }
 
 }  // namespace anfora::kernels::onednn

@@ -87,8 +87,8 @@ struct TileBlock {
 
 class WinogradInstance : public ShapedKernel::Instance {
  public:
-  WinogradInstance(const WinogradShape& shape, const Bounds& bounds, const PanelProducts& products, const Tensor& weights)
-      : s_(shape), zeros_(static_cast<size_t>(shape.C)), bounds_(bounds), products_(products), weights_(weights) {
+  WinogradInstance(const WinogradShape& shape, const StraightPieces& activation, const PanelProducts& products, const Tensor& weights)
+      : s_(shape), zeros_(static_cast<size_t>(shape.C)), activation_(activation), products_(products), weights_(weights) {
     const int64_t tiles = s_.tiles(), threads = thread_count();
     // Of what a block takes of the second-level cache, beside the weights that stream through it.
     const int64_t bytes_of_tile = s_.form.matrices() * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
@@ -117,7 +117,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     y_ = handle(channels_last(Shape{s_.images(), s_.K, s_.down.output, s_.across.output}, memory::data_type::f32));
     const dnnl::eltwise_forward::primitive_desc pd(cpu(), dnnl::prop_kind::forward_inference, algorithm, y_.get_desc(),
                                                    y_.get_desc(), alpha, beta, none);
-    activation_ = dnnl::eltwise_forward(pd);
+    other_activation_ = dnnl::eltwise_forward(pd);
     activation_arguments_ = {{DNNL_ARG_SRC, y_}, {DNNL_ARG_DST, y_}};
     add_scratchpad(pd.scratchpad_desc(), activation_arguments_);
   }
@@ -132,9 +132,9 @@ class WinogradInstance : public ShapedKernel::Instance {
     has_unbounded_ = false;
     is_shared_ ? run_together(operands) : run_blocks(operands);
     if (has_unbounded_) sum_unbounded(operands);
-    if (!activation_) return;
+    if (!other_activation_) return;
     point(y_, y);
-    onednn::execute(activation_, activation_arguments_);
+    onednn::execute(other_activation_, activation_arguments_);
   }
 
  private:
@@ -334,8 +334,7 @@ class WinogradInstance : public ShapedKernel::Instance {
                                                 .columns = s_.across.count(place.across, s_.form.results),
                                                 .row_stride = s_.down.dilation * s_.down.y_stride,
                                                 .column_stride = s_.across.dilation * s_.across.y_stride,
-                                                .low = bounds_.low,
-                                                .high = bounds_.high});
+                                                .activation = activation_});
     is_unbounded_[static_cast<size_t>(block.first + tile)] = !is_bounded;
     if (!is_bounded) has_unbounded_ = true;
   }
@@ -379,15 +378,15 @@ class WinogradInstance : public ShapedKernel::Instance {
       float value = sums.data()[k];
       if (operands.bias) value += operands.bias[k];
       if (operands.addend) value += operands.addend[first + k];
-      value = value < bounds_.low ? bounds_.low : value;
-      operands.y[first + k] = value > bounds_.high ? bounds_.high : value;
+      activation_.apply(value);
+      operands.y[first + k] = value;
     }
   }
 
   WinogradShape s_;
   const WinogradTransforms& transforms_ = winograd_transforms(s_.form);
   std::vector<float> zeros_;  // a point of padding
-  Bounds bounds_;
+  StraightPieces activation_;
   const PanelProducts& products_;
   Tensor weights_;
   bool is_shared_ = false;      // all threads work on the only block
@@ -397,7 +396,7 @@ class WinogradInstance : public ShapedKernel::Instance {
   std::vector<uint8_t> is_unbounded_;  // by tile: some of its results are infinite or NaN
   std::atomic<bool> has_unbounded_ = false;
   memory y_;
-  dnnl::primitive activation_;  // of kinds that are no bounds
+  dnnl::primitive other_activation_;  // that is not of straight pieces
   Arguments activation_arguments_;
 };
 
@@ -433,11 +432,11 @@ class Winograd : public ShapedKernel {
     if (shapes.size() > 3 && shapes[3] && *shapes[3] != shape->y) return nullptr;
     dnnl::post_ops operations;
     if (!append_activation(operations, attributes())) return nullptr;
-    const std::optional<Bounds> bounds = bounds_of(attributes());
+    const std::optional<StraightPieces> activation = straight_pieces(attributes());
     const Tensor* panels = find_panels();
     if (!panels) return nullptr;
-    auto instance = std::make_unique<WinogradInstance>(*shape, bounds.value_or(Bounds{}), *products_, *panels);
-    if (!bounds) instance->set_activation(operations);
+    auto instance = std::make_unique<WinogradInstance>(*shape, activation.value_or(StraightPieces{}), *products_, *panels);
+    if (!activation) instance->set_activation(operations);
     return instance;
   }
 

@@ -214,7 +214,7 @@ ANFORA_INLINE bool gather(const WinogradResult& result) {
   using Lanes = typename LanesOf<kLanes>::Type;
   constexpr size_t kParts = kWinogradLine / kLanes, kPoints = kAxes == 2 ? kPatch * kPatch : kPatch;
   constexpr size_t kRows = kAxes == 2 ? kResults : 1;
-  const Lanes low = Lanes{} + result.low, high = Lanes{} + result.high;
+  const StraightPieces activation = result.activation;
   Lanes nothing{};
   for (int64_t first = 0; first + kWinogradLine <= result.channels; first = next_line(first, result.channels)) {
     Lanes whole[kParts][kPoints];
@@ -240,8 +240,8 @@ ANFORA_INLINE bool gather(const WinogradResult& result) {
           Lanes value = tile[r * static_cast<int64_t>(kResults) + q];
           if (result.bias) value += bias;
           if (result.addend) value += load_lanes<Lanes>(result.addend + at);
-          value = value < low ? low : value;
-          store_lanes(result.y + at, value > high ? high : value);
+          activation.apply(value);
+          store_lanes(result.y + at, value);
         }
       }
     }

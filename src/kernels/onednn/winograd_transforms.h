@@ -4,9 +4,9 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 
 #include "kernels/generated/winograd_window.h"
+#include "kernels/onednn/epilogue.h"
 
 namespace anfora::kernels::onednn {
 
@@ -23,7 +23,7 @@ struct WinogradResult {
   const float* addend = nullptr;  // at the first point, or none; in rows as y
   float* y = nullptr;             // the first point
   int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
-  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();  // what y is clamped to
+  StraightPieces activation;
 };
 
 // Some weights of a panel of W: of `depth` channels of the input those of `width` channels of the output, a multiple of 8, beside each other. A tap that the window
