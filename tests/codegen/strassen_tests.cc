@@ -116,6 +116,29 @@ TEST(StrassenProducts, AgreesForWaysThroughMemory) {
   }
 }
 
+// Windows of lines whose rows begin in the image a stride apart, a batch of them, with what is added to the result.
+TEST(StrassenProducts, AgreesForWindowsThatLieInTheImage) {
+  struct Window {
+    Dims x, w;
+    int64_t stride;
+  };
+  for (const auto& [x_shape, w_shape, stride] : std::vector<Window>{{{1, 140, 48}, {130, 48, 3}, 2}, {{3, 75, 32}, {160, 32, 2}, 2}, {{2, 99, 24}, {128, 24, 5}, 1}, {{1, 200, 16}, {136, 16, 7}, 5}}) {
+    const Tensor x = near_one(random_tensor(x_shape, 1)), w = random_tensor(w_shape, 2), bias = random_tensor({w_shape[0]}, 3);
+    const AttributeSet attributes{{"channels_last", int64_t{1}}, {"strides", Dims{stride}}, {"activation", std::string("Gelu")}};
+    const Dims y_shape{x_shape[0], (x_shape[1] - w_shape[2]) / stride + 1, w_shape[0]};
+    const Tensor none, addend = random_tensor(y_shape, 4);
+    for (const std::vector<Tensor>& inputs : {std::vector{x, w}, {x, w, bias}, {x, w, none, addend}}) {
+      Prepared prepared("LoweredConv", attributes, inputs, kStrassen);
+      ASSERT_TRUE(prepared.kernel);
+      const Tensor y = prepared.run(*prepared.kernel);
+      expect_close(y, run_kernel("LoweredConv", attributes, inputs)[0], kTolerance);
+      expect_the_same_again(prepared, y);
+    }
+    EXPECT_FALSE(Prepared("LoweredConv", attributes.with("pads", Dims{1, 1}), {x, w}, kStrassen).kernel);
+    EXPECT_FALSE(Prepared("LoweredConv", attributes.with("dilations", Dims{2}), {x, w}, kStrassen).kernel);
+  }
+}
+
 // Against f64, four times that of the direct product: also where rows, steps and columns differ by many orders of magnitude, which products of
 // sums of them would not bear.
 TEST(StrassenProducts, ErrorIsWithinFourTimesTheDirectOne) {
@@ -222,6 +245,13 @@ TEST(StrassenProducts, AreForWhatPays) {
   const bool has_large_cache = second_level_cache() >= 1 << 20;  // where operands of many rows stay
   if (has_large_cache && best_isa() == Isa::Avx512) {
     EXPECT_EQ(implementation({}, {128, 768}, {768, 768}), kStrassen);
+  }
+  auto of_lines = [](const Dims& strides) {
+    return Prepared("LoweredConv", {{"channels_last", int64_t{1}}, {"strides", strides}}, {random_tensor({1, 401, 256}, 1), random_tensor({512, 256, 3}, 2)}).data.implementation;
+  };
+  EXPECT_NE(of_lines({1}), kStrassen) << "Winograd's transform does it";
+  if (has_large_cache && best_isa() == Isa::Avx512) {
+    EXPECT_EQ(of_lines({2}), kStrassen);
   }
   EXPECT_NE(implementation({}, {8, 768}, {768, 768}), kStrassen) << "few rows";
   EXPECT_NE(implementation({}, {3136, 64}, {64, 64}), kStrassen) << "operands take longer than products";

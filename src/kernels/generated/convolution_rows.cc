@@ -85,6 +85,20 @@ StridedProduct ConvolutionRows::product(const InputShapes& shapes) const {
   return product;
 }
 
+std::optional<StridedProduct> ConvolutionRows::product_in_place(const InputShapes& shapes) const {
+  if (is_pointwise()) return product(shapes);
+  const WindowAxis& axis = window_.axes[0];
+  const bool is_inside = axis.pad_begin == 0 && axis.start(axis.output - 1) + axis.reach() <= axis.input;
+  if (window_.rank() != 1 || axis.dilation != 1 || !is_inside) return std::nullopt;
+  StridedProduct result = product(shapes);
+  const int64_t depth = axis.kernel * channels_;
+  result.a = {.dims = {batch_, axis.output, depth}, .strides = {axis.input * channels_, axis.stride * channels_, 1}};
+  result.b.align(3);
+  result.y = StridedOperand::dense(Shape{batch_, axis.output, columns_});
+  for (StridedOperand& added : result.added) added = added.dims[0] == 1 ? StridedOperand{.dims = {1, 1, columns_}, .strides = {0, 0, 1}} : result.y;
+  return result;
+}
+
 bool ConvolutionRows::is_pointwise() const {
   return std::ranges::all_of(window_.axes, [](const WindowAxis& axis) {
     return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;

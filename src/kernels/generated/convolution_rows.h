@@ -65,6 +65,9 @@ class ConvolutionRows {
     bool is_inside(int64_t place, int64_t count) const { return place >= first_inside && place + count <= end_inside; }
   };
   std::optional<Lines> lines() const;
+  // The product whose rows of A are the image itself, beginning a stride apart: of pointwise windows, and of those of one axis whose taps follow each other, without
+  // padding. Steps of B are [taps, channels]. Empty for others.
+  std::optional<StridedProduct> product_in_place(const InputShapes& shapes) const;
   // Elements [first, first + count) of all images with their padding, which is 0: of whole pixels.
   void extend(const float* x, int64_t first, int64_t count, float* to) const;
 

@@ -33,6 +33,7 @@
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/product_places.h"
 #include "kernels/generated/tile_entries.h"
+#include "kernels/generated/winograd_window.h"
 #include "kernels/reference/vectorize.h"
 #include "kernels/reference/window.h"
 #include "kernels/strided_product.h"
@@ -288,6 +289,22 @@ class BalancedWeights {
   std::vector<int> exponents_of_steps_, exponents_of_columns_;
 };
 
+// W, [out, channels, taps], as [out, taps, channels]: the order in which a window lies in an image with its channels last.
+Tensor with_taps_first(const float* weights, const Shape& shape) {
+  const int64_t channels = shape[1], taps = shape[2];
+  Tensor result = Tensor::allocate(DType::F32, Shape{shape[0], taps, channels});
+  float* to = result.data<float>().data();
+  parallel_for(shape[0], 1, [&](int64_t begin, int64_t end) {
+    for (int64_t n = begin; n < end; ++n) {
+      const float* from = weights + n * channels * taps;
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        for (int64_t c = 0; c < channels; ++c) to[(n * taps + tap) * channels + c] = from[c * taps + tap];
+      }
+    }
+  });
+  return result;
+}
+
 // What is known when shapes are.
 struct StrassenPlan : ProductPlaces {
   StrassenPlan(InputShapes of, const StridedProduct& product, const Epilogue& epilogue, const Blocking& blocking)
@@ -407,7 +424,9 @@ class Strassen : public PreparedKernel {
       const Tensor& weights = data_.input(1).constant;
       const PassingElements passing(weights);
       if (!passing.raw()) return false;
-      BalancedWeights balanced(passing.data<float>(), matrix);
+      const bool has_windows = data_.op == kConvolution && weights.shape().size() == 3;
+      const Tensor taps_first = has_windows ? with_taps_first(passing.data<float>(), weights.shape()) : Tensor();
+      BalancedWeights balanced(has_windows ? taps_first.data<float>().data() : passing.data<float>(), matrix);
       if (!balanced.find_factors()) return false;
       balanced.balance(half_, pairs_ * code_.panel_columns());
       if (!plan_ && !balanced.is_balanced()) return false;
@@ -698,7 +717,9 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   if (!data.input(1).constant.defined() || data.input(1).dtype != DType::F32 || data.attributes.get_int("direct", 0) != 0) return nullptr;
   const ProductAttributes attributes(data);
   const std::optional<ProductLayout> layout = lay_out_product(data, attributes);
-  if (!layout || layout->taps != 1) return nullptr;
+  if (!layout) return nullptr;
+  // Winograd's transform saves more where it is for a window.
+  if (data.op == kConvolution && data.implementation.empty() && prefers_winograd(data)) return nullptr;
   const StridedOperand matrix = *weights_matrix(data, attributes);
   if (matrix.strides[0] != 1 && matrix.strides[1] != 1) return nullptr;
   Blocking blocking = Blocking::of_machine();
@@ -713,7 +734,7 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
     std::optional<StridedProduct> product;
     if (data.op == kConvolution) {
       const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, shapes);
-      if (rows && rows->is_pointwise()) product = rows->product(shapes);
+      if (rows) product = rows->product_in_place(shapes);
     } else {
       product = attributes.resolve(shapes);
     }
