@@ -11,6 +11,7 @@ struct WinogradCase {
   int64_t channels;
   std::vector<int64_t> pads;
   std::vector<int64_t> kernel{3, 3}, dilations = {}, strides = {};
+  int64_t groups = 1;
 };
 
 const std::vector<WinogradCase> kWinogradCases = {
@@ -32,6 +33,10 @@ const std::vector<WinogradCase> kWinogradCases = {
     {{1, 7, 20, 20, 16}, 32, {4, 1, 1, 0, 1, 1}, {3, 3, 3}, {2, 1, 1}},
     {{1, 6, 9, 12, 64}, 64, {1, 0, 2, 1, 0, 2}, {3, 1, 5}, {1, 1, 2}},
     {{2, 16, 5, 6, 64}, 64, {1, 0, 0, 1, 0, 0}, {3, 1, 1}},  // lines of frames
+    {{2, 22, 19, 96}, 96, {1, 1, 1, 1}, {3, 3}, {}, {}, 3},
+    {{2, 150, 48}, 192, {2, 2}, {5}, {}, {}, 2},
+    {{1, 90, 64}, 96, {4, 4}, {9}, {}, {}, 2},
+    {{1, 4, 14, 17, 96}, 96, {1, 1, 1, 0, 1, 1}, {2, 3, 3}, {}, {}, 3},
 };
 
 // Of which sums are about one.
@@ -42,13 +47,13 @@ Tensor random_weights(const std::vector<int64_t>& shape) {
   return weights;
 }
 Tensor random_weights(const WinogradCase& c) {
-  std::vector<int64_t> shape{c.channels, c.x.back()};
+  std::vector<int64_t> shape{c.channels, c.x.back() / c.groups};
   shape.insert(shape.end(), c.kernel.begin(), c.kernel.end());
   return random_weights(shape);
 }
 
 AttributeSet attributes_of(const WinogradCase& c) {
-  AttributeSet attributes{{"channels_last", int64_t{1}}, {"pads", c.pads}};
+  AttributeSet attributes{{"channels_last", int64_t{1}}, {"pads", c.pads}, {"group", c.groups}};
   if (!c.strides.empty()) attributes = attributes.with("strides", c.strides);
   return c.dilations.empty() ? attributes : attributes.with("dilations", c.dilations);
 }
@@ -163,7 +168,7 @@ TEST(OnednnWinograd, ProductsOfAnyTilesAreThoseOfAll) {
   for (int64_t columns : {16, 40}) {
     for (int64_t rows : {1, 5, 13, 15, 29, 43, 100}) {
       kernels::KernelData data;
-      const auto products = kernels::generated::PanelProducts::prepare(data, 0, kDepth, columns, rows, codegen::product_generator());
+      const auto products = kernels::generated::PanelProducts::prepare(data, 0, {kDepth, columns}, rows, codegen::product_generator());
       ASSERT_TRUE(products);
       const Tensor a = random_tensor({rows, products->a_stride()}, 1), b = random_tensor({kDepth, products->width()}, 2);
       Tensor all = Tensor::zeros(DType::F32, Shape{rows, products->y_stride()});

@@ -8,6 +8,7 @@
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
 #include "kernels/generated/tile_entries.h"
+#include "kernels/generated/winograd_window.h"
 #include "kernels/input_shapes.h"
 #include "kernels/reference/panels.h"
 #include "kernels/reference/weights.h"
@@ -316,7 +317,7 @@ bool has_groups_of_vectors(std::span<const int64_t> weights, const AttributeSet&
 }
 
 bool prefers_grouped_convolution(const KernelData& data) {
-  if (!DeferredElements::identity(data.input(kGroupWeights).constant)) return false;
+  if (!DeferredElements::identity(data.input(kGroupWeights).constant) || prefers_winograd(data)) return false;
   const std::optional<GroupedLayout> layout = lay_out_groups(data, best_isa());
   if (!layout) return false;
   // Of rows the library would make a primitive for each length.

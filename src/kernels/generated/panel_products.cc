@@ -9,17 +9,17 @@
 
 namespace anfora::kernels::generated {
 
-std::optional<PanelProducts> PanelProducts::prepare(KernelData& data, size_t number, int64_t depth, int64_t columns, int64_t fewest_rows,
-                                                    ProductGenerator generate) {
+std::optional<PanelProducts> PanelProducts::prepare(KernelData& data, size_t number, const Sizes& sizes, int64_t fewest_rows, ProductGenerator generate) {
   constexpr int64_t kVersion = 3;
   const PackedConstant* packed = find_packed(data, number);
   const std::optional<Isa> isa = TileEntries::isa_of(packed, kVersion);
   if (!isa || (!packed && !generate)) return std::nullopt;
   constexpr int kMostVectors = 2;  // of a panel that is made in the cache
-  const Tile tile = product_tile(*isa, columns, 1, kMostVectors);
+  const Tile tile = product_tile(*isa, sizes.columns, 1, kMostVectors);
   PanelProducts products;
-  products.columns_ = columns;
-  products.code_ = {.isa = *isa, .tile = tile, .depth = depth, .block = depth, .a_stride = row_stride(depth, tile), .has_open_sizes = true, .epilogue = {}, .fetches_ahead = true};
+  products.sizes_ = sizes;
+  products.code_ = {.isa = *isa, .tile = tile, .depth = sizes.depth, .block = sizes.depth, .a_stride = row_stride(sizes.groups * sizes.depth, tile), .has_open_sizes = true, .epilogue = {}, .fetches_ahead = true};
+  if (sizes.groups > 1 && sizes.columns % products.width() != 0) return std::nullopt;
   if (!packed) {
     // Tiles of equal rows have half of the largest, where there are as many rows as that.
     std::vector<int> rows;

@@ -2,7 +2,8 @@
 //
 //     Y = A · B        A: [rows, depth], B: [depth, width], a panel that lies densely
 //
-// One code is for any number of rows, and for all panels; columns of the last panel that the weights have not are the caller's.
+// One code is for any number of rows, and for all panels; columns of the last panel that the weights have not are the caller's. In groups, those of A and of B
+// lie side by side, and the panels of a group are multiplied by its columns of A.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,16 @@ namespace anfora::kernels::generated {
 class PanelProducts {
  public:
   // With the code that the data has under `number`, or with code that is made and added there, for so many rows and more, and for those of a
-  // tile. Empty where there is neither code nor a generator, and where the code is not of this form. Throws as ExecutableCode::map().
-  static std::optional<PanelProducts> prepare(KernelData& data, size_t number, int64_t depth, int64_t columns, int64_t fewest_rows,
-                                              ProductGenerator generate);
+  // tile. Empty where there is neither code nor a generator, where the code is not of this form, and where panels of a group would not be whole. Throws as ExecutableCode::map().
+  struct Sizes {
+    int64_t depth = 0, columns = 0;  // of a group
+    int64_t groups = 1;
+  };
+  static std::optional<PanelProducts> prepare(KernelData& data, size_t number, const Sizes& sizes, int64_t fewest_rows, ProductGenerator generate);
 
-  int64_t depth() const { return code_.depth; }
-  int64_t columns() const { return columns_; }
-  int64_t panels() const { return (columns_ + width() - 1) / width(); }
+  int64_t depth() const { return sizes_.depth; }
+  int64_t panels() const { return sizes_.groups * panels_of_group(); }
+  int64_t group_of(int64_t panel) const { return panel / panels_of_group(); }
   int64_t width() const { return code_.panel_columns(); }
   // Rows are computed tile by tile, so many; where the i-th begins, and behind the last one their end. Any tiles that follow each other are rows that there is code
   // for.
@@ -49,8 +53,10 @@ class PanelProducts {
  private:
   PanelProducts() = default;
 
+  int64_t panels_of_group() const { return (sizes_.columns + width() - 1) / width(); }
+
   ProductCode code_;
-  int64_t columns_ = 0;
+  Sizes sizes_;
   TileEntries entries_;
 };
 

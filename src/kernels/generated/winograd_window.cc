@@ -4,6 +4,9 @@
 #include <array>
 #include <span>
 
+#include "kernels/generated/isa.h"
+#include "support/cache_size.h"
+
 namespace anfora::kernels::generated {
 namespace {
 
@@ -22,7 +25,9 @@ bool is_one(const WindowAxis& axis) { return axis.kernel == 1; }
 // Of three axes the first is one of frames, unless it is the only one along which windows reach.
 bool has_frames(const Window& window) { return window.rank() == 3 && !std::ranges::all_of(std::span(window.axes).last(2), is_one); }
 
-int64_t taps_inside(const WindowAxis& axis) {
+// Of images the library leaves out what is in the padding. The direct sum of a line, by generated code, reads zeros there.
+int64_t taps_read(const WindowAxis& axis, size_t rank) {
+  if (rank == 1) return axis.kernel * axis.output;
   int64_t count = 0;
   for (int64_t tap = 0; tap < axis.kernel; ++tap) {
     const WindowAxis::Taps outputs = axis.outputs_inside(tap);
@@ -37,8 +42,9 @@ std::span<const WindowAxis> axes_of_image(const Window& window) { return std::sp
 
 std::optional<WinogradWindow> WinogradWindow::of(const AttributeSet& attributes, const Shape& weights) {
   constexpr int64_t kFewestChannels = 16;
-  if (weights.size() < 3 || weights.size() > 5 || attributes.get_int("group", 1) != 1 || attributes.get_int("direct", 0) != 0) return std::nullopt;
-  if (weights[0] < kFewestChannels || weights[1] < kFewestChannels) return std::nullopt;
+  const int64_t groups = attributes.get_int("group", 1);
+  if (weights.size() < 3 || weights.size() > 5 || groups < 1 || weights[0] % groups != 0 || attributes.get_int("direct", 0) != 0) return std::nullopt;
+  if (weights[0] / groups < kFewestChannels || weights[1] < kFewestChannels) return std::nullopt;
   const Window window = read_window(attributes, weights.size() - 2, std::span(weights).subspan(2));
   const std::span<const WindowAxis> axes = axes_of_image(window);
   if (!std::ranges::all_of(axes, [](const WindowAxis& axis) { return axis.stride == 1; })) return std::nullopt;
@@ -53,21 +59,22 @@ std::optional<WinogradWindow> WinogradWindow::of(const AttributeSet& attributes,
 
 std::optional<WinogradShape> WinogradShape::resolve(const AttributeSet& attributes, const Shape& x, const Shape& weights) {
   const std::optional<WinogradWindow> winograd = WinogradWindow::of(attributes, weights);
-  if (!winograd || x.size() != weights.size() || weights[1] != x.back()) return std::nullopt;
+  const int64_t groups = attributes.get_int("group", 1);
+  if (!winograd || x.size() != weights.size() || groups * weights[1] != x.back()) return std::nullopt;
   const size_t rank = x.size() - 2;
   Window window = read_window(attributes, rank, std::span(weights).subspan(2));
   resolve_window(window, std::span(x).subspan(1, rank));
   if (x[0] * window.outputs() * weights[0] == 0) return std::nullopt;
-  WinogradShape shape{.form = winograd->form, .y = {x[0]}, .batch = x[0], .C = x.back(), .K = weights[0], .frames = {.input = 1, .output = 1}};
+  WinogradShape shape{.form = winograd->form, .y = {x[0]}, .batch = x[0], .groups = groups, .C = weights[1], .K = weights[0], .frames = {.input = 1, .output = 1}};
   for (const WindowAxis& axis : window.axes) shape.y.push_back(axis.output);
   shape.y.push_back(shape.K);
   if (has_frames(window)) shape.frames = window.axes[0];
   std::array<Axis, 3> axes;
-  shape.x_image = shape.C, shape.y_image = shape.K;
+  shape.x_image = x.back(), shape.y_image = shape.K;
   const std::span<const WindowAxis> given = axes_of_image(window);
   for (size_t i = given.size(); i-- > 0;) {
     const WindowAxis& axis = given[i];
-    axes[i] = {axis.kernel, axis.dilation, axis.pad_begin, axis.input, axis.output, taps_inside(axis), shape.x_image, shape.y_image};
+    axes[i] = {axis.kernel, axis.dilation, axis.pad_begin, axis.input, axis.output, taps_read(axis, rank), shape.x_image, shape.y_image};
     shape.x_image *= axis.input, shape.y_image *= axis.output;
   }
   if (given.size() == 3) {
@@ -75,7 +82,7 @@ std::optional<WinogradShape> WinogradShape::resolve(const AttributeSet& attribut
     const bool are_alike = std::ranges::all_of(given.last(2), [](const WindowAxis& axis) { return axis.pad_begin == 0 && axis.input == axis.output; });
     if (!are_alike) return std::nullopt;
     const int64_t points = given[1].input * given[2].input;
-    axes[1] = {.input = points, .output = points, .taps_inside = points, .x_stride = shape.C, .y_stride = shape.K};
+    axes[1] = {.input = points, .output = points, .taps_read = points, .x_stride = x.back(), .y_stride = shape.K};
   }
   shape.across = axes[0];
   if (given.size() > 1) shape.down = axes[1];
@@ -90,12 +97,16 @@ std::optional<int64_t> WinogradShape::image_of_x(int64_t image, int64_t tap) con
 }
 
 bool WinogradShape::is_worthwhile() const {
-  // In multiply-adds, as measured with AVX-512 and AVX2: for an element of what tiles read and of what they give, and for a weight that is read or made.
-  constexpr double kOfSpread = 12, kOfResult = 30, kOfWeight = 20, kOfMadeWeight = 12;
+  // In multiply-adds, as measured with AVX-512 and AVX2: for an element of what tiles read and of what they give, and for a weight that is read or made; twice as many
+  // where those that are made together do not stay in the second-level cache.
+  constexpr double kOfSpread = 12, kOfResult = 30, kOfWeight = 20;
+  constexpr int kVectorsOfPanel = 2;
+  const int64_t made_together = (form.axes == 2 ? 2 : 1) * form.patch() * depth() * kVectorsOfPanel * describe(best_isa()).lanes;
+  const double of_made_weight = made_together * int64_t{sizeof(float)} > second_level_cache() / 2 ? 24 : 12;
   auto number = [](int64_t count) { return static_cast<double>(count); };
-  const double taps_of_all = number(images() * down.taps_inside * across.taps_inside);
+  const double taps_of_all = number(images() * down.taps_read * across.taps_read);
   const double direct = number(frames.kernel * C * K) * (taps_of_all + kOfWeight * number(taps()));
-  const double of_products = number(depth() * K) * (number(tiles()) + kOfMadeWeight) + kOfSpread * number(tiles() * depth());
+  const double of_products = number(depth() * K) * (number(tiles()) + of_made_weight) + kOfSpread * number(tiles() * groups * depth());
   const double of_results = kOfResult * number(tiles() * results_down() * form.results * K);
   return number(form.matrices()) * of_products + of_results < 0.9 * direct;
 }
@@ -114,7 +125,7 @@ bool prefers_winograd(const AttributeSet& attributes, const Shape& weights) {
   Shape x(weights.size());
   const Window window = read_window(attributes, weights.size() - 2, std::span(weights).subspan(2));
   for (size_t i = 0; i < window.rank(); ++i) x[1 + i] = kUsualPoints + window.axes[i].reach();
-  x.front() = 1, x.back() = weights[1];
+  x.front() = 1, x.back() = attributes.get_int("group", 1) * weights[1];
   const std::optional<WinogradShape> shape = WinogradShape::resolve(attributes, x, weights);
   return shape && shape->is_worthwhile();
 }

@@ -27,7 +27,7 @@ struct WinogradForm {
 };
 inline constexpr WinogradForm kSquareOf3{3, 4, 2}, kLineOf3{3, 4, 1}, kLineOf5{5, 4, 1}, kLineOf7{7, 2, 1};
 
-// Windows of those weights, [out, channels, spatial…], of one group: squares where they have rows and columns, else lines; in each of some frames, of which windows
+// Windows of those weights, [out, channels of a group, spatial…]: squares where they have rows and columns, else lines; in each of some frames, of which windows
 // may be any.
 struct WinogradWindow {
   WinogradForm form;
@@ -41,7 +41,7 @@ struct WinogradWindow {
 struct WinogradShape {
   struct Axis {
     int64_t kernel = 1, dilation = 1, pad = 0, input = 1, output = 1;
-    int64_t taps_inside = 1;             // of all windows, those that are in no padding
+    int64_t taps_read = 1;               // by the direct sum, of all windows
     int64_t x_stride = 0, y_stride = 0;  // elements from point to point
 
     int64_t tiles(int64_t results) const { return ceil_div(output, results * dilation) * dilation; }
@@ -54,7 +54,8 @@ struct WinogradShape {
 
   WinogradForm form;
   Shape y;
-  int64_t batch = 0, C = 0, K = 0;
+  int64_t batch = 0, groups = 1;
+  int64_t C = 0, K = 0;              // C: channels of x in a group, K: all of y
   WindowAxis frames;                 // a single one where there are none
   Axis down, across;                 // lines are across, wherever they lie in memory
   int64_t x_image = 0, y_image = 0;  // elements of an image, which is one of the frames

@@ -88,7 +88,7 @@ struct TileBlock {
 class WinogradInstance : public ShapedKernel::Instance {
  public:
   WinogradInstance(const WinogradShape& shape, const StraightPieces& activation, const PanelProducts& products, const Tensor& weights)
-      : s_(shape), zeros_(static_cast<size_t>(shape.C)), activation_(activation), products_(products), weights_(weights) {
+      : s_(shape), zeros_(static_cast<size_t>(shape.groups * shape.C)), activation_(activation), products_(products), weights_(weights) {
     const int64_t tiles = s_.tiles(), threads = thread_count();
     // Of what a block takes of the second-level cache, beside the weights that stream through it.
     const int64_t bytes_of_tile = s_.form.matrices() * (products.a_stride() + products.y_stride()) * int64_t{sizeof(float)};
@@ -273,7 +273,7 @@ class WinogradInstance : public ShapedKernel::Instance {
       const float* of_group = weights.of_group(group);
       for (int64_t j = 0; j < transforms_.count; ++j) {
         const int64_t matrix = transforms_.numbers[static_cast<size_t>(group % transforms_.groups * transforms_.count + j)];
-        PanelProducts::Operands product{.a = between.transformed() + matrix * between.a_distance + tiles.first * products_.a_stride(),
+        PanelProducts::Operands product{.a = between.transformed() + matrix * between.a_distance + tiles.first * products_.a_stride() + products_.group_of(i) * products_.depth(),
                                         .b = of_group + j * weights.distance(),
                                         .y = between.products() + matrix * between.y_distance + tiles.first * products_.y_stride() + i * products_.width(),
                                         .rows = tiles.count};
@@ -313,7 +313,12 @@ class WinogradInstance : public ShapedKernel::Instance {
           points[count++] = exists ? corner + r * s_.down.dilation * s_.down.x_stride + q * s_.across.dilation * s_.across.x_stride : zeros_.data();
         }
       }
-      transforms_.spread(points.data(), s_.C, to + piece * s_.C, between.a_distance);
+      // In a row of a matrix are [groups, pieces, C].
+      if (s_.pieces() == 1) return transforms_.spread(points.data(), s_.groups * s_.C, to, between.a_distance);
+      for (int64_t group = 0; group < s_.groups; ++group) {
+        for (size_t i = 0; group > 0 && i < count; ++i) points[i] += s_.C;
+        transforms_.spread(points.data(), s_.C, to + (group * s_.pieces() + piece) * s_.C, between.a_distance);
+      }
     });
   }
 
@@ -369,7 +374,7 @@ class WinogradInstance : public ShapedKernel::Instance {
       for (int64_t c = 0; c < s_.C; ++c) {
         for (int64_t i = 0; i < products_.panels(); ++i) {
           const float* line = panel(i) + (frame * s_.C + c) * elements_of_channel() + point * width;
-          for (int64_t k = 0; k < width; ++k) sums[static_cast<size_t>(i * width + k)] += from[c] * line[k];
+          for (int64_t k = 0; k < width; ++k) sums[static_cast<size_t>(i * width + k)] += from[products_.group_of(i) * s_.C + c] * line[k];
         }
       }
     }
@@ -420,7 +425,9 @@ class Winograd : public ShapedKernel {
       if (!shape) return false;
       fewest_tiles = shape->tiles();
     }
-    products_ = PanelProducts::prepare(data_, kProductCode, window_.frames * window_.pieces * weights[1], weights[0], fewest_tiles, generate);
+    const int64_t groups = attributes().get_int("group", 1);
+    const PanelProducts::Sizes sizes{.depth = window_.frames * window_.pieces * weights[1], .columns = weights[0] / groups, .groups = groups};
+    products_ = PanelProducts::prepare(data_, kProductCode, sizes, fewest_tiles, generate);
     if (!products_) return false;
     return is_open_ ? pack_open() : prepare_static();
   }
