@@ -17,12 +17,13 @@ namespace anfora::kernels::generated {
 
 class PanelProducts {
  public:
-  // With the code that the data has under `number`, or with code that is made and added there, for so many rows and more, and for those of a
-  // tile. Empty where there is neither code nor a generator, where the code is not of this form, and where panels of a group would not be whole. Throws as ExecutableCode::map().
   struct Sizes {
     int64_t depth = 0, columns = 0;  // of a group
     int64_t groups = 1;
   };
+  // With the code that the data has under `number`, or with code that is made and added there, for so many rows and more, and for those of a
+  // tile. Empty where there is neither code nor a generator, where the code is not of this form, and where panels of a group would not be whole. Throws as
+  // ExecutableCode::map().
   static std::optional<PanelProducts> prepare(KernelData& data, size_t number, const Sizes& sizes, int64_t fewest_rows, ProductGenerator generate);
 
   int64_t depth() const { return sizes_.depth; }

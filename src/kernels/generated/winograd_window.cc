@@ -120,11 +120,10 @@ bool prefers_winograd(const KernelData& data) {
 
 bool prefers_winograd(const AttributeSet& attributes, const Shape& weights) {
   if (!WinogradWindow::of(attributes, weights)) return false;
-  // Images that are larger than any window.
   constexpr int64_t kUsualPoints = 64;
   Shape x(weights.size());
   const Window window = read_window(attributes, weights.size() - 2, std::span(weights).subspan(2));
-  for (size_t i = 0; i < window.rank(); ++i) x[1 + i] = kUsualPoints + window.axes[i].reach();
+  for (size_t i = 0; i < window.rank(); ++i) x[1 + i] = kUsualPoints * window.axes[i].dilation + window.axes[i].reach();
   x.front() = 1, x.back() = attributes.get_int("group", 1) * weights[1];
   const std::optional<WinogradShape> shape = WinogradShape::resolve(attributes, x, weights);
   return shape && shape->is_worthwhile();

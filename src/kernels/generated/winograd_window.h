@@ -44,7 +44,8 @@ struct WinogradShape {
     int64_t taps_read = 1;               // by the direct sum, of all windows
     int64_t x_stride = 0, y_stride = 0;  // elements from point to point
 
-    int64_t tiles(int64_t results) const { return ceil_div(output, results * dilation) * dilation; }
+    // As many points as the taps are apart begin a tile each; the next ones begin behind all results of those.
+    int64_t tiles(int64_t results) const { return output / (results * dilation) * dilation + std::min(output % (results * dilation), dilation); }
     // The first result of a tile, and how many of its results there are.
     int64_t first(int64_t tile, int64_t results) const { return dilation == 1 ? tile * results : tile / dilation * results * dilation + tile % dilation; }
     int64_t count(int64_t first, int64_t results) const { return std::clamp<int64_t>(ceil_div(output - first, dilation), 0, results); }
