@@ -60,6 +60,17 @@ graph @main() {
             "d = Identity(c)\n");
 }
 
+// An empty list of dilations says as little as none.
+TEST_F(Export, PoolsWithEmptyListsSuitOlderSets) {
+  sketch(R"(
+module { opset "" = 18  outputs = ["y"] }
+graph @main(%x: f32[1, 1, 6]) {
+  %1 = MaxPool(%x) {kernel_shape=[3], strides=[2], dilations=[], pads=[], ceil_mode=1}
+  return %1
+})");
+  EXPECT_EQ(report.opsets[""], 18);
+}
+
 TEST_F(Export, MakesNamesUnique) {
   EXPECT_EQ(sketch(R"(
 module { opset "" = 21  outputs = ["same"] }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "frontend/onnx/downgrade.h"
+#include "kernels/reference/window.h"
 #include "support/element_types.h"
 
 namespace anfora::onnx {
@@ -455,12 +456,11 @@ bool no_window_in_padding(Fitting& node) {
   auto from = in ? in->static_shape() : std::nullopt, to = out ? out->static_shape() : std::nullopt;
   std::string auto_pad = node.get_string("auto_pad");
   if (!node.get_int("ceil_mode") || !from || !to || (auto_pad != "NOTSET" && auto_pad != "VALID")) return true;
-  Ints kernel = node.attributes().get_ints("kernel_shape"), ones(kernel.size(), 1);
-  Ints strides = node.attributes().get_ints("strides", ones), dilations = node.attributes().get_ints("dilations", ones);
-  Ints pads = node.attributes().get_ints("pads", Ints(2 * kernel.size(), 0));
-  for (size_t i = 0; i < kernel.size(); ++i) {
-    int64_t room = (*from)[i + 2] + pads[i] + pads[i + kernel.size()] - ((kernel[i] - 1) * dilations[i] + 1);
-    if ((*to)[i + 2] != (room + strides[i] - 1) / strides[i] + 1) return false;
+  const kernels::Window window = kernels::read_window(node.attributes(), from->size() - 2);
+  for (size_t i = 0; i < window.rank(); ++i) {
+    const kernels::WindowAxis& axis = window.axes[i];
+    const int64_t room = (*from)[i + 2] + axis.pad_begin + axis.pad_end - axis.reach();
+    if ((*to)[i + 2] != kernels::ceil_div(room, axis.stride) + 1) return false;
   }
   return true;
 }
