@@ -249,6 +249,17 @@ TEST(BatchNormalization, Training) {
   }
 }
 
+TEST(BatchNormalization, TrainingTakesAVectorAsOneChannel) {
+  const AttributeSet training{{"training_mode", int64_t{1}}};
+  std::vector<Tensor> inputs{random_tensor(DType::F32, {10}, 1)};
+  for (unsigned i = 0; i < 4; ++i) inputs.push_back(random_tensor(DType::F32, {1}, 2 + i, 0.5, 2));
+  const std::vector<Tensor> of_vector = run_kernel("BatchNormalization", training, inputs, 3);
+  inputs[0] = random_tensor(DType::F32, {10, 1}, 1);
+  const std::vector<Tensor> of_matrix = run_kernel("BatchNormalization", training, inputs, 3);
+  for (size_t i = 0; i < of_vector.size(); ++i) expect_close(of_vector[i], doubles(of_matrix[i]));
+  EXPECT_EQ(of_vector[0].shape(), Shape{10});
+}
+
 TEST(BatchNormalization, RefusesWhatDoesNotFit) {
   const Tensor x = random_tensor(DType::F32, {2, 3}, 1), three = random_tensor(DType::F32, {3}, 1);
   EXPECT_THROW(run_kernel("BatchNormalization", {}, {x, three, three, three, random_tensor(DType::F32, {2}, 1)}),

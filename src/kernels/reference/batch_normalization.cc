@@ -106,12 +106,13 @@ template <class T>
 void normalize_batch(KernelContext& context, const ChannelView& view, Tensor& y) {
   const Tensor x = cast_tensor(context, context.input(0), dtype_of<T>);
   const double epsilon = context.attributes().get_float("epsilon", 1e-5f);
+  const bool has_channels = x.rank() > 1;  // a vector has one channel
   boost::container::small_vector<bool, 8> axes(static_cast<size_t>(x.rank()), true);
-  axes[1] = false;
+  if (has_channels) axes[1] = false;
   const bool direct = y.dtype() == x.dtype();
   Centered centered = center<T>(context, x, axes, direct ? y : context.temporary(x.dtype(), x.shape()));
   Shape by_channel(static_cast<size_t>(x.rank()), 1);
-  by_channel[1] = view.channels;
+  if (has_channels) by_channel[1] = view.channels;
   std::span<T> factor = channel_values<T>(context, context.input(1), view.channels);
   std::span<T> bias = channel_values<T>(context, context.input(2), view.channels);
   for (size_t c = 0; c < factor.size(); ++c) {
