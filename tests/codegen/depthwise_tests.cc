@@ -358,6 +358,17 @@ TEST(GroupedConvolution, IsPreferredForSomeSizes) {
   EXPECT_EQ(has_groups_of_vectors(Dims{96, 48, 128}, AttributeSet{{"group", int64_t{2}}}), isa == Isa::Avx512);
 }
 
+// Where the panels of its products would be whole.
+TEST(GroupedConvolution, IsLeftToWinogradsTransform) {
+  const auto implementation = [](int64_t channels) {
+    const AttributeSet attributes{{"channels_last", int64_t{1}}, {"group", int64_t{3}}};
+    return Prepared(kConvolution, attributes, {random_tensor({1, 40, 40, 3 * channels}, 1), random_tensor({3 * channels, channels, 3, 3}, 2)}).data.implementation;
+  };
+  const bool has_wide_vectors = best_isa() == Isa::Avx512;
+  EXPECT_EQ(implementation(24), has_wide_vectors ? kGrouped : "");
+  EXPECT_EQ(implementation(32), "");
+}
+
 TEST(GroupedConvolution, LeavesTheRestToOthers) {
   const Tensor x = random_tensor({1, 6, 6, 16}, 1), w = random_tensor({16, 8, 3, 3}, 2);
   const AttributeSet attributes = window(2, {1, 1}, {1, 1, 1, 1}).with("channels_last", int64_t{1});

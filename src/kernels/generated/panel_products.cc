@@ -9,17 +9,28 @@
 
 namespace anfora::kernels::generated {
 
+namespace {
+
+Tile tile_of_panels(Isa isa, int64_t columns) {
+  constexpr int kMostVectors = 2;  // of a panel that is made in the cache
+  return product_tile(isa, columns, 1, kMostVectors);
+}
+
+}  // namespace
+
+bool PanelProducts::has_whole_panels(Isa isa, const Sizes& sizes) {
+  return sizes.groups == 1 || sizes.columns % (tile_of_panels(isa, sizes.columns).vectors * describe(isa).lanes) == 0;
+}
+
 std::optional<PanelProducts> PanelProducts::prepare(KernelData& data, size_t number, const Sizes& sizes, int64_t fewest_rows, ProductGenerator generate) {
   constexpr int64_t kVersion = 3;
   const PackedConstant* packed = find_packed(data, number);
   const std::optional<Isa> isa = TileEntries::isa_of(packed, kVersion);
-  if (!isa || (!packed && !generate)) return std::nullopt;
-  constexpr int kMostVectors = 2;  // of a panel that is made in the cache
-  const Tile tile = product_tile(*isa, sizes.columns, 1, kMostVectors);
+  if (!isa || (!packed && !generate) || !has_whole_panels(*isa, sizes)) return std::nullopt;
+  const Tile tile = tile_of_panels(*isa, sizes.columns);
   PanelProducts products;
   products.sizes_ = sizes;
   products.code_ = {.isa = *isa, .tile = tile, .depth = sizes.depth, .block = sizes.depth, .a_stride = row_stride(sizes.groups * sizes.depth, tile), .has_open_sizes = true, .epilogue = {}, .fetches_ahead = true};
-  if (sizes.groups > 1 && sizes.columns % products.width() != 0) return std::nullopt;
   if (!packed) {
     // Tiles of equal rows have half of the largest, where there are as many rows as that.
     std::vector<int> rows;

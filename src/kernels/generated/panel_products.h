@@ -26,6 +26,9 @@ class PanelProducts {
   // ExecutableCode::map().
   static std::optional<PanelProducts> prepare(KernelData& data, size_t number, const Sizes& sizes, int64_t fewest_rows, ProductGenerator generate);
 
+  // Whether panels for such a processor are whole in each group, as those of several have to be.
+  static bool has_whole_panels(Isa isa, const Sizes& sizes);
+
   int64_t depth() const { return sizes_.depth; }
   int64_t panels() const { return sizes_.groups * panels_of_group(); }
   int64_t group_of(int64_t panel) const { return panel / panels_of_group(); }

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "kernels/generated/isa.h"
+#include "kernels/generated/panel_products.h"
 #include "support/cache_size.h"
 
 namespace anfora::kernels::generated {
@@ -37,6 +38,11 @@ int64_t taps_read(const WindowAxis& axis, size_t rank) {
 }
 
 std::span<const WindowAxis> axes_of_image(const Window& window) { return std::span(window.axes).subspan(has_frames(window) ? 1 : 0); }
+
+bool prefers_winograd(const AttributeSet& attributes, const Shape& x, const Shape& weights) {
+  const std::optional<WinogradShape> shape = WinogradShape::resolve(attributes, x, weights);
+  return shape && shape->is_worthwhile() && PanelProducts::has_whole_panels(best_isa(), {shape->depth(), shape->K / shape->groups, shape->groups});
+}
 
 }  // namespace
 
@@ -113,9 +119,7 @@ bool WinogradShape::is_worthwhile() const {
 
 bool prefers_winograd(const KernelData& data) {
   const Shape& weights = data.input(1).constant.shape();
-  if (!data.input(0).is_static()) return prefers_winograd(data.attributes, weights);
-  const std::optional<WinogradShape> shape = WinogradShape::resolve(data.attributes, *data.input(0).shape, weights);
-  return shape && shape->is_worthwhile();
+  return data.input(0).is_static() ? prefers_winograd(data.attributes, *data.input(0).shape, weights) : prefers_winograd(data.attributes, weights);
 }
 
 bool prefers_winograd(const AttributeSet& attributes, const Shape& weights) {
@@ -125,8 +129,7 @@ bool prefers_winograd(const AttributeSet& attributes, const Shape& weights) {
   const Window window = read_window(attributes, weights.size() - 2, std::span(weights).subspan(2));
   for (size_t i = 0; i < window.rank(); ++i) x[1 + i] = kUsualPoints * window.axes[i].dilation + window.axes[i].reach();
   x.front() = 1, x.back() = attributes.get_int("group", 1) * weights[1];
-  const std::optional<WinogradShape> shape = WinogradShape::resolve(attributes, x, weights);
-  return shape && shape->is_worthwhile();
+  return prefers_winograd(attributes, x, weights);
 }
 
 }  // namespace anfora::kernels::generated
