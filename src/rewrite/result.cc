@@ -7,6 +7,7 @@
 
 #include "analysis/evaluate.h"
 #include "anfora/error.h"
+#include "kernels/reference/arguments.h"
 #include "kernels/reference/cast.h"
 #include "kernels/reference/weights.h"
 #include "support/deferred_elements.h"
@@ -177,6 +178,9 @@ class Maker {
     if (!dtype) return refuse("the element type of a constant is not known");
     if (!is_of_constants(t.operands[0])) return refuse(kNotConstant);  // of what the result names, which was not there before
     try {
+      if (std::optional<Tensor> moved = moved_weights(t.operands[0]); moved && moved->dtype() == static_cast<DType>(*dtype)) {
+        return scope_.rewriter.constant(*std::move(moved));
+      }
       std::optional<Tensor> by_blocks = value_by_blocks(t.operands[0], static_cast<DType>(*dtype));
       const Datum value = by_blocks ? *std::move(by_blocks) : value_of(t.operands[0]);
       if (value.is_none()) return nullptr;
@@ -217,6 +221,50 @@ class Maker {
     const Apply* apply = node->as_apply();
     return middle && apply && is_matched(*apply) &&
            std::ranges::all_of(apply->operands(), [&](const Use& use) { return is_constant(use.node, middle); });
+  }
+
+  // What Reshape, Transpose and Slice make of large weights, without another copy of them. Empty: it is something else.
+  std::optional<Tensor> moved_weights(const Term& t) {
+    const std::optional<MovedWeights> result = t.kind == Term::Kind::Apply ? movement_of(t) : std::nullopt;
+    if (!result || result->shape.empty()) return std::nullopt;
+    return kernels::moved_elements(*result->weights, result->view, result->shape);
+  }
+  struct MovedWeights {
+    const Tensor* weights;
+    kernels::StridedView view;
+    Shape shape;  // another one than the view's: a Reshape was last that no strides can say
+  };
+  std::optional<MovedWeights> movement_of(const Term& t) {
+    if (t.kind == Term::Kind::Variable && !t.in_list) {
+      const Tensor* weights = constant_tensor(scope_.match.nodes[static_cast<size_t>(t.slot)]);
+      if (!weights || weights->size() <= kBlock || !is_float(weights->dtype())) return std::nullopt;
+      return MovedWeights{weights, kernels::StridedView::dense(weights->shape()), weights->shape()};
+    }
+    if (t.kind != Term::Kind::Apply || t.flattened) return std::nullopt;
+    const Operator& op = operator_of(t);
+    const bool is_reshape = op.name == "Reshape";
+    if (!is_reshape && op.movement != Movement::Permutation && op.movement != Movement::Slice) return std::nullopt;
+    std::optional<MovedWeights> moved = movement_of(t.operands[0]);
+    if (!moved || (!is_reshape && moved->view.shape != moved->shape)) return std::nullopt;
+    boost::container::small_vector<Tensor, 4> arguments;
+    for (size_t i = 1; i < t.operands.size(); ++i) {
+      const Datum value = value_of(t.operands[i]);
+      arguments.push_back(value.is_none() ? Tensor() : value.tensor());
+    }
+    const auto argument = [&](size_t i) { return i < arguments.size() && arguments[i].defined() ? &arguments[i] : nullptr; };
+    const AttributeSet attributes = attributes_of(t, op).value_or(AttributeSet());
+    if (op.movement == Movement::Permutation) {
+      const std::span<const int64_t> perm = attributes.ints("perm");
+      moved->view = moved->view.permuted(perm.empty() ? std::nullopt : std::optional(perm));
+    } else if (!is_reshape) {
+      moved->view = moved->view.sliced(*argument(0), *argument(1), argument(2), argument(3));
+    } else {
+      moved->shape = kernels::reshaped_to(moved->shape, kernels::integers(*argument(0)), attributes.get_int("allowzero", 0) != 0);
+      if (auto view = moved->view.reshaped(moved->shape)) moved->view = *std::move(view);
+      return moved;
+    }
+    moved->shape = moved->view.shape;
+    return moved;
   }
 
   // What an operator that works element by element makes of large weights, some rows at a time: what is f64 on the way then stays in the

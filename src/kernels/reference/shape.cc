@@ -6,6 +6,7 @@
 #include "kernels/reference/broadcast.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/strided_copy.h"
+#include "kernels/reference/strided_view.h"
 #include "kernels/reference/view.h"
 #include "support/element_types.h"
 
@@ -14,41 +15,8 @@ namespace {
 
 void reshape(KernelContext& context) {
   const Tensor& data = context.input(0);
-  const IntegerList wanted = integers(context.input(1));
   const bool zero_is_zero = context.attributes().get_int("allowzero", 0) != 0;
-  Shape shape, others = data.shape();  // others: of the input, those that are not copied
-  int64_t known = 1, copied = 1;
-  int inferred = -1;
-  for (size_t d = 0; d < wanted.size(); ++d) {
-    int64_t dim = wanted[d];
-    if (dim == 0 && !zero_is_zero) {
-      if (d >= data.shape().size()) refuse("dimension {} is to be copied, but the input has rank {}", d, data.rank());
-      shape.push_back(data.shape()[d]);
-      copied = checked_multiply(copied, shape.back());
-      others[d] = 1;
-      continue;
-    }
-    if (dim == -1) {
-      if (inferred >= 0) refuse("two dimensions of the new shape are -1");
-      inferred = static_cast<int>(d);
-      dim = 1;
-    } else if (dim < 0) {
-      refuse("dimension {} of the new shape is {}", d, dim);
-    }
-    known = checked_multiply(known, dim);
-    shape.push_back(dim);
-  }
-  if (inferred >= 0) {
-    // As the type is inferred: where a copied dimension is 0, too, the others say what is left.
-    const int64_t left = element_count(others);
-    if (known == 0 || left % known != 0) {
-      refuse("{} elements cannot have the shape {}", data.size(), to_string(wanted));
-    }
-    shape[inferred] = left / known;
-  } else if (checked_multiply(known, copied) != data.size()) {
-    refuse("{} elements cannot have the shape {}", data.size(), to_string(wanted));
-  }
-  forward_or_copy(context, 0, data, shape);
+  forward_or_copy(context, 0, data, reshaped_to(data.shape(), integers(context.input(1)), zero_is_zero));
 }
 
 void flatten(KernelContext& context) {
@@ -115,35 +83,17 @@ void permute(const Tensor& data, std::span<const int64_t> shape, std::span<const
   strided_copy(data.dtype(), sizes, output.raw(), dense_strides(sizes), data.raw(), from);
 }
 
-// Whether the permutation moves axes of size 1 only, so that the elements stay in order.
-bool keeps_order(std::span<const int64_t> shape, std::span<const int64_t> perm) {
-  int64_t last = -1;
-  for (int64_t axis : perm) {
-    if (shape[axis] == 1) continue;
-    if (axis < last) return false;
-    last = axis;
-  }
-  return true;
+// Output 0, all of whose elements lie in `data`, perhaps elsewhere.
+void move_or_forward(KernelContext& context, const Tensor& data, const StridedView& view) {
+  if (view.is_dense() && element_count(view.shape) == data.size()) return forward_or_copy(context, 0, data, view.shape);
+  Tensor& output = context.allocate_output(0, data.dtype(), view.shape);
+  strided_copy(data.dtype(), view.shape, output.raw(), dense_strides(view.shape), element_at(data.dtype(), data.raw(), view.offset), view.strides);
 }
 
 void transpose(KernelContext& context) {
   const Tensor& data = context.input(0);
-  const std::span<const int64_t> given = context.attributes().ints("perm");
-  IntegerList perm(given.begin(), given.end());
-  if (!context.attributes().has("perm")) {
-    perm.resize(data.shape().size());
-    std::iota(perm.rbegin(), perm.rend(), 0);
-  }
-  if (std::ssize(perm) != data.rank()) refuse("perm has {} axes, the input {}", perm.size(), data.rank());
-  Shape shape;
-  for (size_t i = 0; i < perm.size(); ++i) {
-    perm[i] = normalize_axis(perm[i], data.rank());
-    if (std::find(perm.begin(), perm.begin() + i, perm[i]) != perm.begin() + i)
-      refuse("perm names axis {} twice", perm[i]);
-    shape.push_back(data.dim(static_cast<int>(perm[i])));
-  }
-  if (data.size() == 0 || keeps_order(data.shape(), perm)) return forward_or_copy(context, 0, data, shape);
-  permute(data, data.shape(), perm, context.allocate_output(0, data.dtype(), shape));
+  const bool is_given = context.attributes().has("perm");
+  move_or_forward(context, data, StridedView::dense(data.shape()).permuted(is_given ? std::optional(context.attributes().ints("perm")) : std::nullopt));
 }
 
 // Mode DCR of those that move blocks of channels.
@@ -271,37 +221,8 @@ void split(KernelContext& context) {
 
 void slice(KernelContext& context) {
   const Tensor& data = context.input(0);
-  const IntegerList starts = integers(context.input(1)), ends = integers(context.input(2));
-  IntegerList given_axes(starts.size()), steps(starts.size(), 1);
-  std::iota(given_axes.begin(), given_axes.end(), 0);
-  if (const Tensor* axes = context.optional_input(3)) given_axes = integers(*axes);
-  if (const Tensor* given = context.optional_input(4)) steps = integers(*given);
-  if (ends.size() != starts.size() || given_axes.size() != starts.size() || steps.size() != starts.size()) {
-    refuse("{} starts, {} ends, {} axes and {} steps", starts.size(), ends.size(), given_axes.size(), steps.size());
-  }
-  const AxisList axes = normalize_axes(given_axes, data.rank());
-  Shape shape = data.shape(), from = dense_strides(data.shape());
-  int64_t offset = 0;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    int64_t size = data.dim(axes[i]), step = steps[i];
-    if (step == 0) refuse("the step along axis {} is 0", axes[i]);
-    // The given bounds may be as large as their type allows; clamped, they lie within the axis.
-    auto bound = [&](int64_t at, int64_t lowest, int64_t highest) {
-      return std::clamp(at < 0 ? at + size : at, lowest, std::max(lowest, highest));
-    };
-    int64_t start = bound(starts[i], 0, step > 0 ? size : size - 1);
-    int64_t end = step > 0 ? bound(ends[i], 0, size) : bound(ends[i], -1, size - 1);
-    int64_t span = step > 0 ? end - start : start - end;
-    uint64_t stride = step > 0 ? static_cast<uint64_t>(step) : uint64_t{0} - static_cast<uint64_t>(step);
-    int64_t count = span <= 0 || size == 0 ? 0 : static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / stride) + 1;
-    shape[axes[i]] = count;
-    offset += count > 0 ? start * from[axes[i]] : 0;
-    from[axes[i]] = count > 1 ? from[axes[i]] * step : 0;
-  }
-  if (shape == data.shape() && from == dense_strides(data.shape())) return forward_or_copy(context, 0, data);
-  Tensor& output = context.allocate_output(0, data.dtype(), shape);
-  strided_copy(data.dtype(), shape, output.raw(), dense_strides(shape), element_at(data.dtype(), data.raw(), offset),
-               from);
+  const StridedView all = StridedView::dense(data.shape());
+  move_or_forward(context, data, all.sliced(context.input(1), context.input(2), context.optional_input(3), context.optional_input(4)));
 }
 
 void reverse_sequence(KernelContext& context) {

@@ -101,4 +101,13 @@ std::optional<Tensor> scaled_rows(const Tensor& rows, const Tensor& factors) {
   });
 }
 
+Tensor moved_elements(const Tensor& weights, StridedView view, std::span<const int64_t> shape) {
+  const int64_t rows = shape[0], row = element_count(shape) / std::max<int64_t>(rows, 1);
+  return DeferredElements::tensor(weights.dtype(), shape, [=, view = std::move(view)](int64_t first, int64_t count, std::byte* place) {
+    view.copy(weights.dtype(), weights.raw(), first * row, count * row, place);
+    // A part has elements of everywhere, so that the pages are wanted until the last one.
+    if (first + count == rows) drop_mapped_pages(weights.raw(), weights.bytes());
+  });
+}
+
 }  // namespace anfora::kernels
