@@ -128,6 +128,7 @@ void declare_cast(Declarations& declare) {
       .required_attribute("to", AttributeKind::Int)
       .infer(infer_bit_cast)
       .fusion(FusionKind::View)
+      .fails(Fails::Never)
       .in_place();
   declare.op("Identity", 25)
       .doc("Its input, of any type.")
@@ -136,8 +137,7 @@ void declare_cast(Declarations& declare) {
       .type("V", kAnyType)
       .infer(infer_same)
       .fusion(FusionKind::View)
-      .in_place()
-      .takes_elements();
+      .in_place();
 }
 
 }  // namespace anfora::ops

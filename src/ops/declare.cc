@@ -83,7 +83,7 @@ Declaration& Declaration::fusion(FusionKind kind) {
   op_.fusion = kind;
   op_.widens = kind == FusionKind::Elementwise || kind == FusionKind::Broadcast || kind == FusionKind::Reduction ||
                kind == FusionKind::Anchor;
-  if (kind == FusionKind::View) takes_elements();
+  if (kind == FusionKind::View && op_.outputs[0].type == op_.inputs[0].type) takes_elements();  // bits of another type are other elements
   op_.total = kind == FusionKind::Anchor;
   if (op_.widens || op_.takes_elements) op_.fails = Fails::Never;
   return *this;

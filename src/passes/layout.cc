@@ -161,15 +161,8 @@ class LayoutAssignment {
   }
 
   // Rebuilding --------------------------------------------------------------------------------------
-  Apply* apply(Graph* graph, const Operator& op, std::span<Node* const> inputs, const AttributeSet& attributes,
-               const Location* location, std::string_view name = {}, size_t num_outputs = 1) {
-    Apply* made = module_.apply(graph, op, inputs, attributes, num_outputs, location, name);
-    context_.inference.infer(*made);
-    return made;
-  }
   Apply* transpose(Node* node, std::vector<int64_t> permutation, Graph* graph, const Location* location) {
-    return apply(graph, module_.context().get_operator("Transpose"), {&node, 1}, {{"perm", std::move(permutation)}},
-                 location);
+    return context_.make(graph, module_.context().get_operator("Transpose"), {&node, 1}, {{"perm", std::move(permutation)}}, location);
   }
 
   // The value with the channels last.
@@ -193,7 +186,7 @@ class LayoutAssignment {
       std::vector<int64_t> axes(missing);
       std::iota(axes.begin(), axes.end(), 0);
       Node* inputs[] = {operand, module_.constant(Tensor::vector<int64_t>(axes))};
-      whole = apply(graph, module_.context().get_operator("Unsqueeze"), inputs, {}, user.node->location());
+      whole = context_.make(graph, module_.context().get_operator("Unsqueeze"), inputs, {}, user.node->location());
     }
     return transpose(whole, ops::to_channels_last(user.rank), graph, user.node->location());
   }
@@ -209,7 +202,7 @@ class LayoutAssignment {
       }
     }
     for (const auto& [i, tensor] : f.constants) inputs[i] = module_.constant(tensor);
-    Apply* made = apply(f.node->graph(), *f.op, inputs, f.attributes, f.node->location(), f.node->name(), f.node->num_outputs());
+    Apply* made = context_.make(f.node->graph(), *f.op, inputs, f.attributes, f.node->location(), f.node->name(), f.node->num_outputs());
     context_.remarks.applied(kLayout.name, "channels-last", *f.node);
     if (f.node->num_outputs() == 1) return replace(f, f.node, made);
     boost::container::small_vector<Apply*, 4> items;

@@ -20,6 +20,13 @@ Apply* PassContext::apply(std::string_view pass, std::string_view rule, const Ap
   return nullptr;
 }
 
+Apply* PassContext::make(Graph* graph, const Operator& op, std::span<Node* const> inputs, const AttributeSet& attributes, const Location* location,
+                         std::string_view name, size_t num_outputs) {
+  Apply* made = module.apply(graph, op, inputs, attributes, num_outputs, location, name);
+  inference.infer(*made);
+  return made;
+}
+
 bool PassContext::is_only_in_main(const Value& constant) const {
   return std::ranges::all_of(constant.uses(), [&](const Use& use) { return use.user->graph()->is_inside(module.main()); });
 }

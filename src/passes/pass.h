@@ -126,6 +126,10 @@ class PassContext {
   ir::Apply* apply(std::string_view pass, std::string_view rule, const ir::Apply& old, std::string_view op,
                    std::span<ir::Node* const> inputs, const AttributeSet& attributes = {});
 
+  // A new application, typed, by a pass whose results are run and not written.
+  ir::Apply* make(ir::Graph* graph, const ir::Operator& op, std::span<ir::Node* const> inputs, const AttributeSet& attributes,
+                  const ir::Location* location, std::string_view name = {}, size_t num_outputs = 1);
+
   // Whether the operator set to be written has an application as it is.
   bool is_writable(const ir::Apply& node) const { return !options.has_operator || options.has_operator(node); }
 

@@ -135,19 +135,13 @@ class PixelFolding {
   }
 
  private:
-  Apply* apply(const Apply& old, std::string_view op, std::span<Node* const> inputs, const AttributeSet& attributes, std::string_view name = {}) {
-    Apply* made = module_.apply(old.graph(), module_.context().get_operator(op), inputs, attributes, 1, old.location(), name);
-    context_.inference.infer(*made);
-    return made;
-  }
-
   // An image of the result's size, its last two axes as these.
   Apply* with_axes(Node* image, int64_t width, int64_t channels, const Apply& old) {
     std::vector<int64_t> shape(static_cast<size_t>(rank_of(&old)), 0);  // 0: as it is
     shape[shape.size() - 2] = width;
     shape.back() = channels;
     Node* inputs[] = {image, module_.constant(Tensor::vector<int64_t>(shape))};
-    return apply(old, "Reshape", inputs, {});
+    return context_.make(old.graph(), module_.context().get_operator("Reshape"), inputs, {}, old.location());
   }
 
   void rebuild(Apply& node, const NarrowConvolution& f, int64_t pixels) {
@@ -168,7 +162,7 @@ class PixelFolding {
                                         .with("strides", of_axes(&kernels::WindowAxis::stride))
                                         .with("dilations", of_axes(&kernels::WindowAxis::dilation));
     context_.applied(kPixels.name, "pixels-as-channels", node);
-    Apply* wide = apply(node, "LoweredConv", inputs, attributes, node.name());
+    Apply* wide = context_.make(node.graph(), node.op(), inputs, attributes, node.location(), node.name());
     module_.replace(&node, with_axes(wide, f.width, f.outputs(), node));
     module_.erase(&node);  // groups are made of values that nobody else reads
   }

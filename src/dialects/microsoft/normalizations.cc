@@ -6,9 +6,9 @@ namespace {
 
 using enum DType;
 
-// The output as the input; mean and deviation of each row; the sum that is normalized.
+// The output as the input, to which all else broadcasts; mean and deviation of each row; the sum that is normalized.
 void infer_skip_normalization(InferenceContext& ctx) {
-  infer_same_type(ctx);
+  infer_broadcast_to_first(ctx);
   auto dims = ctx.dims(0);
   for (size_t i = 1; i < ctx.num_outputs(); ++i) {
     if (i == 3) {
