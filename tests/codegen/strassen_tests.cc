@@ -8,6 +8,7 @@
 
 #include "both_ways.h"
 #include "codegen/strassen.h"
+#include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/strassen.h"
 #include "prepared.h"
 #include "support/cache_size.h"
@@ -71,6 +72,17 @@ double largest_error(const Tensor& a, const Tensor& b, const Tensor& got) {
 Tensor near_one(Tensor a) {
   for (float& x : a.data<float>()) x /= std::sqrt(static_cast<float>(a.shape().back()));
   return a;
+}
+
+// Close where the elements are finite, and infinite or NaN alike.
+void expect_alike(const Tensor& got, const Tensor& expected) {
+  for (int64_t i = 0; i < got.size(); ++i) {
+    const float g = got.data<float>()[i], e = expected.data<float>()[i];
+    ASSERT_EQ(std::isfinite(g), std::isfinite(e)) << "element " << i;
+    ASSERT_EQ(std::isnan(g), std::isnan(e)) << "element " << i;
+    if (!std::isfinite(e)) continue;
+    ASSERT_LE(std::fabs(g - e), kTolerance * (1 + std::fabs(e))) << "element " << i;
+  }
 }
 
 struct Case {
@@ -139,6 +151,33 @@ TEST(StrassenProducts, AgreesForWindowsThatLieInTheImage) {
   }
 }
 
+// The factors of channels, one for all images or one for each, some of them 0.
+TEST(StrassenProducts, AgreesForScaledChannels) {
+  const Tensor filters = random_tensor({160, 72, 1, 1}, 1), bias = random_tensor({160}, 2), none;
+  for (const auto& [x_shape, scale_shape] : std::vector<std::pair<Dims, Dims>>{{{1, 9, 9, 72}, {1, 1, 1, 72}}, {{2, 9, 7, 72}, {72}}, {{3, 8, 7, 72}, {3, 1, 1, 72}}}) {
+    const Tensor x = near_one(random_tensor(x_shape, 3));
+    Tensor scale = random_tensor(scale_shape, 4), unbounded = scale.clone();
+    scale.data<float>()[5] = 0, scale.data<float>()[40] = 1e-30f;
+    unbounded.data<float>()[70] = std::numeric_limits<float>::infinity();
+    Dims y_shape = x_shape;
+    y_shape.back() = 160;
+    const Tensor addend = random_tensor(y_shape, 5);
+    for (const std::vector<Tensor>& inputs : {std::vector{x, filters, none, none, scale}, {x, filters, bias, addend, scale}, {x, filters, bias, none, unbounded}}) {
+      const AttributeSet attributes{{"activation", std::string("Relu")}};
+      Prepared prepared(kPointwise, attributes, inputs, kStrassen);
+      ASSERT_TRUE(prepared.kernel);
+      const Tensor y = prepared.run(*prepared.kernel);
+      expect_alike(y, run_kernel(kPointwise, attributes, inputs)[0]);
+      expect_the_same_again(prepared, y);
+    }
+    const Tensor shift = random_tensor({72}, 6);
+    EXPECT_FALSE(Prepared(kPointwise, {}, {x, filters, none, none, scale, shift}, kStrassen).kernel);
+    EXPECT_FALSE(Prepared(kPointwise, {{"input_activation", std::string("Relu")}}, {x, filters, none, none, scale}, kStrassen).kernel);
+  }
+  const Tensor half = random_tensor({1, 9, 9, 36}, 7);
+  EXPECT_FALSE(Prepared(kPointwise, {}, {half, filters, none, none, none, none, half}, kStrassen).kernel) << "no matrix in memory";
+}
+
 // Against f64, four times that of the direct product: also where rows, steps and columns differ by many orders of magnitude, which products of
 // sums of them would not bear.
 TEST(StrassenProducts, ErrorIsWithinFourTimesTheDirectOne) {
@@ -176,13 +215,7 @@ TEST(StrassenProducts, InfinityAndNanStayWhereTheyAre) {
   ASSERT_TRUE(prepared.kernel);
   const Tensor got = prepared.run(*prepared.kernel), expected = run_kernel("LoweredMatMul", {}, {a, b})[0];
   expect_the_same_again(prepared, got);
-  for (int64_t i = 0; i < got.size(); ++i) {
-    const float g = got.data<float>()[i], e = expected.data<float>()[i];
-    ASSERT_EQ(std::isfinite(g), std::isfinite(e)) << "element " << i;
-    ASSERT_EQ(std::isnan(g), std::isnan(e)) << "element " << i;
-    if (!std::isfinite(e)) continue;
-    ASSERT_LE(std::fabs(g - e), kTolerance * (1 + std::fabs(e))) << "element " << i;
-  }
+  expect_alike(got, expected);
   b.data<float>()[17] = std::numeric_limits<float>::infinity();
   EXPECT_FALSE(Prepared("LoweredMatMul", {}, {a, b}, kStrassen).kernel);
 }

@@ -53,6 +53,17 @@ StridedProduct GatheredRows::product(const InputShapes& shapes) const {
   return product;
 }
 
+StridedProduct GatheredRows::products_of_images(const InputShapes& shapes) const {
+  StridedProduct all = product(shapes);
+  if (images() == 1) return all;
+  all.for_each([this](StridedOperand& operand) {
+    const bool has_rows = operand.dims[0] == images() * image_rows_ && operand.strides[0] != 0;
+    operand.insert(0, has_rows ? images() : 1, has_rows ? image_rows_ * operand.strides[0] : 0);
+    if (has_rows) operand.dims[1] = image_rows_;
+  });
+  return all;
+}
+
 void GatheredRows::gather(EntryPoint code, Isa isa, KernelContext& context, int64_t first, int64_t count, float* to, int64_t stride) const {
   std::array<int64_t, kGatherArguments> arguments{};
   arguments[kToStride] = stride;

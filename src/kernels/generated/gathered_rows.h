@@ -26,6 +26,9 @@ class GatheredRows {
 
   // Inputs 2 and 3 are added: a row, and what has the shape of the result.
   StridedProduct product(const InputShapes& shapes) const;
+  // The same as one of a batch for each of images(), which have an S of their own.
+  StridedProduct products_of_images(const InputShapes& shapes) const;
+  int64_t images() const { return element_count(y_shape_) / (y_shape_.back() * image_rows_); }
   // Rows [first, first + count) to `to`, by that code.
   void gather(EntryPoint code, Isa isa, KernelContext& context, int64_t first, int64_t count, float* to, int64_t stride) const;
 

@@ -29,6 +29,7 @@
 
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/fetches.h"
+#include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/product_places.h"
@@ -384,6 +385,9 @@ class Strassen : public PreparedKernel {
 
   void run(KernelContext& context, const StrassenPlan& plan) const {
     Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
+    const bool has_scale = data_.op == kPointwise && context.has_input(kRowScale);
+    Scratch<float> scaled_steps(has_scale ? static_cast<size_t>(step_factors_.size()) * plan.matrices.size() : 0);
+    if (has_scale) scale_steps(context.input(kRowScale), plan, scaled_steps.data());
     // Threads share the rows and then the pairs of panels of as many blocks: each those of its own one, unless it is late.
     const int64_t count = plan.all_blocks(), most = std::min<int64_t>(thread_count(), count);
     const size_t of_operands = operand_elements(plan), of_factors = factor_elements(plan);
@@ -394,8 +398,19 @@ class Strassen : public PreparedKernel {
       for (int64_t i = first; i < std::min(first + most, count); ++i) {
         const auto place = static_cast<size_t>(i - first);
         blocks.push_back(block_of(context, plan, y, i, operands.data() + place * of_operands, factors.data() + place * of_factors));
+        blocks.back().steps = has_scale ? scaled_steps.data() + i / plan.blocks * step_factors_.size() : step_factors_.data<float>().data();
       }
       run(blocks);
+    }
+  }
+
+  // D times what the channels of each matrix are multiplied by.
+  void scale_steps(const Tensor& scale, const StrassenPlan& plan, float* to) const {
+    const float *steps = step_factors_.data<float>().data(), *by = scale.data<float>().data();
+    const int64_t stride = scale.size() == depth_ ? 0 : depth_;
+    for (size_t i = 0; i < plan.matrices.size(); ++i, by += stride, to += step_factors_.size()) {
+      for (int64_t k = 0; k < depth_; ++k) to[k] = steps[k] * by[k];
+      std::fill(to + depth_, to + step_factors_.size(), 0.0f);
     }
   }
 
@@ -403,6 +418,7 @@ class Strassen : public PreparedKernel {
   struct Block {
     const StrassenPlan* plan;
     const float* a = nullptr;
+    const float* steps = nullptr;  // D, and what channels are multiplied by
     float* y = nullptr;
     std::array<const float*, 2> addends{};
     float* operands = nullptr;
@@ -537,7 +553,7 @@ class Strassen : public PreparedKernel {
         arguments[kMagnitudeRows] = count;
         arguments[kMagnitudeColumns] = depth_;
         arguments[kMagnitudeVectors] = ceil_div(depth_, lanes);
-        arguments[kMagnitudeSteps] = address_of(step_factors_.raw());
+        arguments[kMagnitudeSteps] = address_of(block.steps);
         arguments[kMagnitudes] = address_of(magnitudes.data());
         entries_[numbers_.magnitudes()](arguments.data());
         for (int64_t i = 0; i < count; ++i) {
@@ -565,7 +581,7 @@ class Strassen : public PreparedKernel {
     arguments[kRowCount] = std::min(end, block.lower) - begin;
     arguments[kHalfVectors] = half_ / describe(code_.isa).lanes;
     arguments[kSecondColumns] = depth_ - half_;
-    arguments[kStepFactors] = address_of(step_factors_.raw());
+    arguments[kStepFactors] = address_of(block.steps);
     arguments[kUpperFactors] = address_of(block.inverse_factors(false) + begin);
     arguments[kLowerFactors] = address_of(block.inverse_factors(true) + begin);
     arguments[kOperands] = address_of(block.operands + begin * operand_stride_);
@@ -585,7 +601,6 @@ class Strassen : public PreparedKernel {
 
   // The four quarters of A, balanced, as the first operands.
   void copy_quarters(const Block& block) const {
-    const float* factors = step_factors_.data<float>().data();
     parallel_for(block.upper, 1, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         for (const bool is_lower : {false, true}) {
@@ -595,7 +610,7 @@ class Strassen : public PreparedKernel {
           float* to = operand(block, is_lower ? 2 : 0) + row * operand_stride_;
           for (int64_t k = 0; k < 2 * half_; ++k) {
             float& place = k < half_ ? to[k] : to[block.upper * operand_stride_ + k - half_];
-            place = is_there && k < depth_ ? from[k] * factors[k] * by_row : 0.0f;
+            place = is_there && k < depth_ ? from[k] * block.steps[k] * by_row : 0.0f;
           }
         }
       }
@@ -718,6 +733,8 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
   const ProductAttributes attributes(data);
   const std::optional<ProductLayout> layout = lay_out_product(data, attributes);
   if (!layout) return nullptr;
+  // What is gathered of several tensors, shifted or activated lies nowhere as a matrix.
+  if (layout->code.gather && (layout->code.gather->epilogue != Epilogue() || data.input(kMoreRows).present)) return nullptr;
   // Winograd's transform saves more where it is for a window.
   if (data.op == kConvolution && data.implementation.empty() && prefers_winograd(data)) return nullptr;
   const StridedOperand matrix = *weights_matrix(data, attributes);
@@ -735,12 +752,15 @@ std::unique_ptr<PreparedKernel> prepare_strassen(KernelData& data, const Strasse
     if (data.op == kConvolution) {
       const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, shapes);
       if (rows) product = rows->product_in_place(shapes);
+    } else if (data.op == kPointwise) {
+      const std::optional<GatheredRows> rows = GatheredRows::resolve(shapes);
+      if (rows) product = rows->products_of_images(shapes);
     } else {
       product = attributes.resolve(shapes);
     }
     if (!product || product->a.strides.back() != 1) return nullptr;
     plan.emplace(std::move(shapes), *product, layout->code.epilogue, blocking);
-  } else if (data.op == kConvolution) {
+  } else if (data.op == kConvolution || data.op == kPointwise) {
     return nullptr;
   }
   constexpr int64_t kRowsOfRun = 128;  // that are thought of where rows are not known

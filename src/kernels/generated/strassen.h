@@ -23,7 +23,7 @@ struct StrassenGenerators {
 };
 
 // The operators that may be computed so, as they equal the sum over the reals only.
-inline constexpr std::string_view kStrassenOperators[] = {"LoweredMatMul", "LoweredConv"};
+inline constexpr std::string_view kStrassenOperators[] = {"LoweredMatMul", "LoweredConv", "LoweredPointwise"};
 
 // Null where the operator's instance is no product of f32 with constant and finite weights of many terms, or, unless the data names it, it does not pay. Where
 // rows are those of a run, each run chooses between it and the direct product. Weights and code that the data has already are taken as they are; without

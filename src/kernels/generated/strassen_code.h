@@ -15,7 +15,8 @@
 //     Y = R · (R⁻¹ A D) (D⁻¹ B C⁻¹) · C
 //
 //     R   a row of A has its largest element in [1, 2)
-//     D   a step of the second half is as large in B as the one of the first half that it is added to, unless it is so within a factor of two or so
+//     D   a step of the second half is as large in B as the one of the first half that it is added to, unless it is so within a factor of two or so;
+//         where the channels of A have factors of their own, as behind squeeze and excitation, they are multiplied in
 //     C   a column likewise
 //
 // D and C are known with the weights, R is found when A is read. A row or column of zeros has a factor of 0, and so a result of 0.
@@ -64,7 +65,7 @@ enum MagnitudeArgument : uint8_t {
   kMagnitudeRows,
   kMagnitudeColumns,
   kMagnitudeVectors,  // that hold them
-  kMagnitudeSteps,  // D, of whole vectors
+  kMagnitudeSteps,  // D, of whole vectors, and what channels are multiplied by
   kMagnitudes,      // i32[rows, lanes]
   kMagnitudeArguments
 };
@@ -77,7 +78,7 @@ enum StrassenOperandArgument : uint8_t {
   kRowCount,
   kHalfVectors,   // of half the depth
   kSecondColumns,  // that the second half of the depth has
-  kStepFactors,   // D
+  kStepFactors,   // the same
   kUpperFactors,  // R⁻¹, of each row
   kLowerFactors,
   kOperands,
