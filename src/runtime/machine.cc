@@ -131,7 +131,10 @@ struct Machine::Frame {
 
   // Points the planned memory of each output into the arena as the layout says.
   void use_layout(const std::shared_ptr<SizedLayout>& next) {
-    if (sized == next) return;
+    if (sized == next) {  // the run before has written to the arena
+      if (!std::exchange(is_merged, true)) let_pages_be_merged(arena.get(), static_cast<size_t>(arena_bytes));
+      return;
+    }
     const MemoryLayout& layout = next->layout;
     if (layout.bytes > arena_bytes) {
       sized.reset();
@@ -139,6 +142,7 @@ struct Machine::Frame {
       arena_bytes = 0;
       arena = allocate_arena(layout.bytes);
       arena_bytes = layout.bytes;
+      is_merged = false;
     }
     use_carried(layout);
     sized = next;
@@ -197,6 +201,7 @@ struct Machine::Frame {
   std::shared_ptr<SizedLayout> sized;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
+  bool is_merged = false;                            // the arena, as let_pages_be_merged() says
   std::vector<std::shared_ptr<void>> places;         // of carried values; a tensor that lies in one has a copy
   std::vector<std::shared_ptr<void>> former_places;  // of another layout, in which a value still lies
   std::vector<size_t> first_places;                  // of each carried value

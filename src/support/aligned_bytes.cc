@@ -4,6 +4,7 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
+#include <time.h>
 #endif
 
 namespace anfora {
@@ -14,6 +15,16 @@ constexpr size_t kCacheLine = 64;  // also the widest vector register
 constexpr size_t kLarge = kHugePage;
 // What of the last huge page may be taken in vain: the small pages in its place would be hundreds, and take a microsecond or two each.
 constexpr size_t kMostUnused = kHugePage / 4;
+// From this size on, how long a huge page takes decides for the others.
+constexpr size_t kManyPages = 2 * kHugePage;
+
+#ifdef __linux__
+int64_t thread_nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+#endif
 
 }  // namespace
 
@@ -27,7 +38,26 @@ AlignedBytes allocate_bytes(size_t bytes) {
   // Only whole pages, so that no memory is taken past the end. Where there are no huge pages this does nothing.
   if (bytes >= kLarge) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 #endif
-  return AlignedBytes(static_cast<std::byte*>(memory));
+  auto* const begin = static_cast<std::byte*>(memory);
+  if (bytes >= kManyPages) touch_huge_page(begin, begin + bytes);
+  return AlignedBytes(begin);
+}
+
+void touch_huge_page([[maybe_unused]] std::byte* page, [[maybe_unused]] std::byte* end) {
+#ifdef __linux__
+  constexpr int64_t kLong = 1'000'000;  // of the thread alone: another one may have taken its processor meanwhile
+  const int64_t before = thread_nanoseconds();
+  *static_cast<volatile std::byte*>(page) = std::byte{0};
+  if (thread_nanoseconds() - before < kLong) return;
+  std::byte* const next = page + kHugePage;
+  if (next < end) madvise(next, static_cast<size_t>(end - next) / kHugePage * kHugePage, MADV_NOHUGEPAGE);
+#endif
+}
+
+void let_pages_be_merged([[maybe_unused]] std::byte* memory, [[maybe_unused]] size_t bytes) {
+#ifdef __linux__
+  if (bytes >= kHugePage) madvise(memory, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+#endif
 }
 
 }  // namespace anfora

@@ -21,6 +21,15 @@ using AlignedBytes = std::unique_ptr<std::byte, FreeBytes>;
 // Uninitialized, at least one byte, 64-byte aligned; null when there is not so much.
 AlignedBytes allocate_bytes(size_t bytes);
 
+// Huge pages are given out when they are first written to, which takes a tenth of a millisecond. Where a virtual machine's host has taken free memory back, it
+// takes forty times as long: the host returns it small page by small page. Those that the system has in small pieces itself it returns at once, as
+// hosts are told of whole huge pages only (Linux: free page reporting).
+//
+// So this writes a byte to a huge page of allocate_bytes() that is new. If that takes long, what lies behind it, up to `end`, comes in small pages.
+void touch_huge_page(std::byte* page, std::byte* end);
+// Memory that may have come so, and has been written to, is merged into huge pages by the system when it finds time. Does nothing for less than a huge page.
+void let_pages_be_merged(std::byte* memory, size_t bytes);
+
 // For containers that have an element for each node of a model.
 template <class T>
 struct AlignedAllocator {

@@ -16,6 +16,15 @@ struct LastingMemory::Region {
   size_t size = 0;
   size_t used = 0;
 
+  // The next bytes. One of the huge pages that begin in them is written to: they are given out over a while, in which the system may run out of fast ones.
+  std::byte* take(size_t count) {
+    std::byte* const place = bytes.get() + used;
+    const size_t next_page = (used + kHugePage - 1) / kHugePage * kHugePage;
+    used += count;
+    if (next_page > 0 && next_page < used) touch_huge_page(bytes.get() + next_page, bytes.get() + size);
+    return place;
+  }
+
   static std::mutex mutex;
   static std::shared_ptr<Region> current;
 };
@@ -37,6 +46,7 @@ LastingMemory::LastingMemory(size_t bytes) {
 LastingMemory::~LastingMemory() {
   std::lock_guard lock(Region::mutex);
   if (Region::current == region_) Region::current = nullptr;
+  if (region_ && region_->bytes) let_pages_be_merged(region_->bytes.get(), region_->size);
 }
 
 Tensor LastingMemory::allocate(DType dtype, std::span<const int64_t> shape) {
@@ -48,8 +58,7 @@ Tensor LastingMemory::allocate(DType dtype, std::span<const int64_t> shape) {
     lock.unlock();
     return Tensor::allocate(dtype, shape);
   }
-  std::byte* place = region->bytes.get() + region->used;
-  region->used += size;
+  std::byte* const place = region->take(size);
   return Tensor::view(dtype, shape, place, std::shared_ptr<void>(std::move(region), place));
 }
 

@@ -38,6 +38,20 @@ TEST(LastingMemory, IsOrdinaryWithoutARegion) {
   }
 }
 
+// Whether its pages are fast or slow, all of it is there.
+TEST(LastingMemory, LiesSideBySideInManyPages) {
+  std::vector<Tensor> all;
+  {
+    const LastingMemory region(5 * kHugePage);
+    for (int64_t i = 0; i < 6; ++i) all.push_back(LastingMemory::allocate(DType::U8, Shape{kHugePage * 3 / 4}));
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(all[i].data<uint8_t>().data(), all[0].data<uint8_t>().data() + std::ssize(all[0].data<uint8_t>()) * static_cast<int64_t>(i));
+    std::ranges::fill(all[i].data<uint8_t>(), static_cast<uint8_t>(i));
+  }
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].data<uint8_t>().back(), i);
+}
+
 TEST(LastingMemory, IsForManyThreads) {
   std::vector<Tensor> all(1000);
   {
