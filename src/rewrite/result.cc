@@ -227,6 +227,7 @@ class Maker {
   std::optional<Tensor> moved_weights(const Term& t) {
     const std::optional<MovedWeights> result = t.kind == Term::Kind::Apply ? movement_of(t) : std::nullopt;
     if (!result || result->shape.empty()) return std::nullopt;
+    if (!kernels::is_finite(*result->weights)) return finite(std::nullopt);
     return kernels::moved_elements(*result->weights, result->view, result->shape);
   }
   struct MovedWeights {
@@ -237,7 +238,7 @@ class Maker {
   std::optional<MovedWeights> movement_of(const Term& t) {
     if (t.kind == Term::Kind::Variable && !t.in_list) {
       const Tensor* weights = constant_tensor(scope_.match.nodes[static_cast<size_t>(t.slot)]);
-      if (!weights || weights->size() <= kBlock || !is_float(weights->dtype())) return std::nullopt;
+      if (!weights || weights->size() <= kBlock || !is_float(weights->dtype()) || is_sub_byte(weights->dtype())) return std::nullopt;
       return MovedWeights{weights, kernels::StridedView::dense(weights->shape()), weights->shape()};
     }
     if (t.kind != Term::Kind::Apply || t.flattened) return std::nullopt;
@@ -253,15 +254,16 @@ class Maker {
     }
     const auto argument = [&](size_t i) { return i < arguments.size() && arguments[i].defined() ? &arguments[i] : nullptr; };
     const AttributeSet attributes = attributes_of(t, op).value_or(AttributeSet());
-    if (op.movement == Movement::Permutation) {
-      const std::span<const int64_t> perm = attributes.ints("perm");
-      moved->view = moved->view.permuted(perm.empty() ? std::nullopt : std::optional(perm));
-    } else if (!is_reshape) {
-      moved->view = moved->view.sliced(*argument(0), *argument(1), argument(2), argument(3));
-    } else {
+    if (is_reshape) {
       moved->shape = kernels::reshaped_to(moved->shape, kernels::integers(*argument(0)), attributes.get_int("allowzero", 0) != 0);
       if (auto view = moved->view.reshaped(moved->shape)) moved->view = *std::move(view);
       return moved;
+    }
+    if (op.movement == Movement::Slice) {
+      moved->view = moved->view.sliced(*argument(0), *argument(1), argument(2), argument(3));
+    } else {
+      const std::span<const int64_t> perm = attributes.ints("perm");
+      moved->view = moved->view.permuted(perm.empty() ? std::nullopt : std::optional(perm));
     }
     moved->shape = moved->view.shape;
     return moved;

@@ -56,10 +56,10 @@ StridedProduct GatheredRows::product(const InputShapes& shapes) const {
 StridedProduct GatheredRows::products_of_images(const InputShapes& shapes) const {
   StridedProduct all = product(shapes);
   if (images() == 1) return all;
-  all.for_each([this](StridedOperand& operand) {
-    const bool has_rows = operand.dims[0] == images() * image_rows_ && operand.strides[0] != 0;
-    operand.insert(0, has_rows ? images() : 1, has_rows ? image_rows_ * operand.strides[0] : 0);
-    if (has_rows) operand.dims[1] = image_rows_;
+  all.for_each([&](StridedOperand& operand) {
+    const bool is_whole = &operand == &all.b || operand.dims[0] == 1;  // for all images
+    operand.insert(0, is_whole ? 1 : images(), is_whole ? 0 : image_rows_ * operand.strides[0]);
+    if (!is_whole) operand.dims[1] = image_rows_;
   });
   return all;
 }
