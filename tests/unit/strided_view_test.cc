@@ -32,7 +32,7 @@ Integers places(const StridedView& view) {
   return result;
 }
 
-Integers counted(int64_t count) {
+Integers integers_up_to(int64_t count) {
   Integers result(static_cast<size_t>(count));
   std::iota(result.begin(), result.end(), 0);
   return result;
@@ -67,7 +67,7 @@ TEST(StridedView, IsReshapedWhereStridesSaySo) {
 TEST(StridedView, ChainsAgreeWithCounting) {
   std::mt19937 random(56);
   const auto any = [&](int64_t most) { return static_cast<int64_t>(random() % static_cast<uint64_t>(most + 1)); };
-  const Tensor source = Tensor::vector<int64_t>(counted(240));
+  const Tensor source = Tensor::vector<int64_t>(integers_up_to(240));
   int reshaped = 0;
   for (int i = 0; i < 400; ++i) {
     StridedView view = StridedView::dense(Shape{2, 3, 4, 1, 10});
@@ -104,7 +104,7 @@ TEST(StridedView, ChainsAgreeWithCounting) {
 
 TEST(MovedElements, AreMovedWhenTheyAreRead) {
   const std::array<int64_t, 2> shape{3, 4};
-  const Tensor weights = Tensor::vector<int64_t>(counted(12)).reshaped(shape);
+  const Tensor weights = Tensor::vector<int64_t>(integers_up_to(12)).reshaped(shape);
   const Tensor moved = moved_elements(weights, StridedView::dense(shape).permuted(std::nullopt), Shape{2, 6});
   EXPECT_TRUE(DeferredElements::are_missing(moved));
   std::array<int64_t, 4> part{};
