@@ -11,6 +11,7 @@ namespace anfora::ops {
 namespace {
 
 void infer_pad(InferenceContext& ctx) {
+  require_scalar(ctx, 2);
   auto data = ctx.dims(0);
   if (!data) return ctx.set_unranked(0, ctx.dtype(0));
   const int rank = static_cast<int>(data->size());
