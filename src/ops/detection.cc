@@ -10,6 +10,7 @@ namespace {
 void infer_non_max_suppression(InferenceContext& ctx) {
   require_rank(ctx, 0, 3);
   require_rank(ctx, 1, 3);
+  for (const size_t limit : {2, 3, 4}) require_scalar(ctx, limit);
   ctx.set_tensor(0, DType::I64, Dims{ctx.fresh_dim(), ctx.dim(3)});
 }
 

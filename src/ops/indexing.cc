@@ -65,6 +65,7 @@ void infer_compress(InferenceContext& ctx) {
 }
 
 void infer_one_hot(InferenceContext& ctx) {
+  require_scalar(ctx, 1);
   auto dims = ctx.dims(0);
   if (!dims) return ctx.set_unranked(0, ctx.dtype(2));
   const int axis = ctx.normalize_axis(ctx.attribute_int("axis"), static_cast<int>(dims->size()) + 1);

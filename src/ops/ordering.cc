@@ -11,6 +11,7 @@ namespace anfora::ops {
 namespace {
 
 void infer_top_k(InferenceContext& ctx) {
+  require_scalar(ctx, 1);
   auto dims = ctx.dims(0);
   if (!dims) {
     ctx.set_unranked(0, ctx.dtype(0));

@@ -451,6 +451,20 @@ void infer_slice(InferenceContext& ctx) {
   ctx.set_elements(0, kept);
 }
 
+void infer_reverse_sequence(InferenceContext& ctx) {
+  require_rank(ctx, 1, 1);
+  const auto dims = ctx.dims(0), lengths = ctx.dims(1);
+  if (dims) {
+    if (dims->size() < 2) ctx.fail(fmt::format("the input has rank {}; a batch and a time axis are needed", dims->size()));
+    const int batch = ctx.normalize_axis(ctx.attribute_int("batch_axis"), 2), time = ctx.normalize_axis(ctx.attribute_int("time_axis"), 2);
+    if (batch == time) ctx.fail(fmt::format("batch_axis and time_axis are both {}", batch));
+    if (lengths && provably_different((*lengths)[0], (*dims)[batch])) {
+      ctx.fail(fmt::format("{} lengths for a batch of {}", to_string((*lengths)[0]), to_string((*dims)[batch])));
+    }
+  }
+  infer_same_type(ctx);
+}
+
 }  // namespace
 
 void declare_shape(Declarations& declare) {
@@ -598,7 +612,7 @@ void declare_shape(Declarations& declare) {
       .type("T", kPlainDTypes)
       .attribute("batch_axis", 1)
       .attribute("time_axis", 0)
-      .infer(infer_same_type)
+      .infer(infer_reverse_sequence)
       .fusion(FusionKind::Injective);
 }
 

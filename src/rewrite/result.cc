@@ -178,7 +178,7 @@ class Maker {
     if (!dtype) return refuse("the element type of a constant is not known");
     if (!is_of_constants(t.operands[0])) return refuse(kNotConstant);  // of what the result names, which was not there before
     try {
-      if (std::optional<Tensor> moved = moved_weights(t.operands[0]); moved && moved->dtype() == static_cast<DType>(*dtype)) {
+      if (std::optional<Tensor> moved = moved_weights(t.operands[0], static_cast<DType>(*dtype))) {
         return scope_.rewriter.constant(*std::move(moved));
       }
       std::optional<Tensor> by_blocks = value_by_blocks(t.operands[0], static_cast<DType>(*dtype));
@@ -224,9 +224,9 @@ class Maker {
   }
 
   // What Reshape, Transpose and Slice make of large weights, without another copy of them. Empty: it is something else.
-  std::optional<Tensor> moved_weights(const Term& t) {
+  std::optional<Tensor> moved_weights(const Term& t, DType dtype) {
     const std::optional<MovedWeights> result = t.kind == Term::Kind::Apply ? movement_of(t) : std::nullopt;
-    if (!result || result->shape.empty()) return std::nullopt;
+    if (!result || result->shape.empty() || result->weights->dtype() != dtype) return std::nullopt;
     if (!kernels::is_finite(*result->weights)) return finite(std::nullopt);
     return kernels::moved_elements(*result->weights, result->view, result->shape);
   }

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "support/atomic_file.h"
+#include "support/thread_time.h"
 
 namespace anfora::runtime {
 namespace {
@@ -41,10 +41,7 @@ std::string describe_all(std::span<const Datum* const> data) {
 }
 
 Profiler::Clock::time_point Profiler::now() const {
-  if (time_ == Time::Elapsed) return Clock::now();
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return Clock::time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  return time_ == Time::Elapsed ? Clock::now() : Clock::time_point(std::chrono::nanoseconds(thread_nanoseconds()));
 }
 
 double OperandType::bytes() const {

@@ -4,7 +4,8 @@
 
 #ifdef __linux__
 #include <sys/mman.h>
-#include <time.h>
+
+#include "support/thread_time.h"
 #endif
 
 namespace anfora {
@@ -17,14 +18,6 @@ constexpr size_t kLarge = kHugePage;
 constexpr size_t kMostUnused = kHugePage / 4;
 // From this size on, how long a huge page takes decides for the others.
 constexpr size_t kManyPages = 2 * kHugePage;
-
-#ifdef __linux__
-int64_t thread_nanoseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
-#endif
 
 }  // namespace
 
