@@ -19,6 +19,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,8 +61,10 @@ class Equation {
   // False: the tree is no Einsum.
   bool read(const Apply& root) {
     if (rank_of(&root) < 0 || rank_of(&root) > kMostAxes) return false;
-    for (int axis = 0; axis < rank_of(&root); ++axis) result_ += next_letter_++;
-    return read(root, root, result_) && has_one_size_a_letter();
+    for (int axis = 0; axis < rank_of(&root); ++axis) result_ += new_letter();
+    if (!read(root, root, result_)) return false;
+    stop_broadcasting();
+    return has_one_size_a_letter();
   }
 
   size_t num_parts() const { return num_parts_; }
@@ -108,9 +111,13 @@ class Equation {
     }
     if (part.is("ReduceSum")) {
       const int before_sum = rank_of(part.input(0));
-      if (part.attributes().get_int("keepdims", 1) != 0 || before_sum < 0) return false;
+      if (before_sum < 0) return false;
+      const bool keeps_axes = part.attributes().get_int("keepdims", 1) != 0;  // of length 1
       std::string before = letters;
-      for (int64_t axis : axes_of(part, before_sum)) before.insert(before.begin() + axis, next_letter_++);
+      for (int64_t axis : axes_of(part, before_sum)) {
+        if (!keeps_axes) before.insert(before.begin() + axis, 'a');
+        before[static_cast<size_t>(axis)] = new_letter();
+      }
       return descend(0, before);
     }
     // Of MatMul, vectors are none of batches of matrices.
@@ -121,7 +128,7 @@ class Equation {
       return all.substr(all.size() - static_cast<size_t>(rank_of(part.input(i))));
     };
     if (part.is("Mul")) return descend(0, last(0, letters)) && descend(1, last(1, letters));
-    const char summed = next_letter_++;
+    const char summed = new_letter();
     const std::string batch = letters.substr(0, rank - 2);
     return descend(0, last(0, batch + letters[rank - 2] + summed)) &&
            descend(1, last(1, batch + summed + letters[rank - 1]));
@@ -144,22 +151,47 @@ class Equation {
     terms_.push_back(std::move(letters));
   }
 
-  bool has_one_size_a_letter() const {
-    for (char letter = 'a'; letter < next_letter_; ++letter) {
-      std::optional<Dim> size;
-      for (size_t i = 0; i < terms_.size(); ++i) {
-        for (size_t axis = 0; axis < terms_[i].size(); ++axis) {
-          if (terms_[i][axis] != letter) continue;
-          const Dim dim = operands_[i]->type()->dim(static_cast<int>(axis));
-          if (size && !provably_equal(*size, dim)) return false;
-          size = dim;
-        }
+  // Calls `visit` for each axis of each operand: its term, the axis, its letter and its size.
+  template <typename Visit>
+  void for_each_axis(Visit visit) {
+    for (size_t i = 0; i < terms_.size(); ++i) {
+      for (size_t axis = 0; axis < terms_[i].size(); ++axis) {
+        visit(terms_[i], axis, terms_[i][axis], operands_[i]->type()->dim(static_cast<int>(axis)));
       }
-      if (!size) return false;
     }
-    return next_letter_ <= 'z' + 1;
   }
 
+  // An axis of length 1 that broadcasts to that of another operand gets the letter of one of length 1 that its operand lacks, or a new one,
+  // which is summed over.
+  void stop_broadcasting() {
+    std::string long_axes;
+    for_each_axis([&](std::string&, size_t, char letter, Dim size) {
+      if (size.as_constant() != 1) long_axes += letter;
+    });
+    const auto is_in = [](char letter, const std::string& letters) { return letters.find(letter) != std::string::npos; };
+    for_each_axis([&](std::string& term, size_t axis, char letter, Dim size) {
+      if (size.as_constant() != 1 || !is_in(letter, long_axes)) return;
+      const auto unit = std::ranges::find_if(result_, [&](char of_result) { return !is_in(of_result, long_axes) && !is_in(of_result, term); });
+      term[axis] = unit != result_.end() ? *unit : new_letter();
+    });
+  }
+
+  bool has_one_size_a_letter() {
+    if (next_letter_ > kPastLetters) return false;
+    std::array<std::optional<Dim>, kPastLetters - 'a'> sizes;
+    bool are_equal = true;
+    for_each_axis([&](const std::string&, size_t, char letter, Dim size) {
+      std::optional<Dim>& known = sizes[static_cast<size_t>(letter - 'a')];
+      are_equal = are_equal && (!known || provably_equal(*known, size));
+      known = size;
+    });
+    return are_equal && std::all_of(sizes.begin(), sizes.begin() + (next_letter_ - 'a'), [](const auto& size) { return size.has_value(); });
+  }
+
+  // Once there are none left, `next_letter_` is past kPastLetters.
+  char new_letter() { return next_letter_ <= kPastLetters ? next_letter_++ : next_letter_; }
+
+  static constexpr char kPastLetters = 'z' + 1;
   Module& module_;
   char next_letter_ = 'a';
   std::string result_;
