@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
 #include <mutex>
 #include <new>
-#include <utility>
+#include <vector>
 
 #include "anfora/error.h"
 #include "support/aligned_bytes.h"
@@ -19,7 +20,6 @@ namespace {
 // What precedes the memory of a block. Capacities are powers of two: free blocks are in lists by their exponent, and all of them together
 // are at most twice the largest for each that was in use at a time.
 struct alignas(64) Block {
-  Block* next;
   int exponent;
 };
 constexpr int kSmallestExponent = 10, kExponents = 48;
@@ -30,22 +30,39 @@ alignas(16) thread_local std::array<int, kExponents> taken{};
 class Blocks {
  public:
   Block* take(int exponent) {
-    const auto list = static_cast<size_t>(exponent);
-    const int of_thread = ++taken.at(list), threads = thread_count();
+    List& list = lists_.at(static_cast<size_t>(exponent));
+    const int of_thread = ++taken[static_cast<size_t>(exponent)], threads = thread_count();
     const auto lock = locked();
     // Another thread may give back what this one has counted.
-    const int wanted = std::min(of_thread, ++in_use_[list]) * threads;
-    if (!free_[list] || made_[list] < wanted) add(exponent, std::max(wanted - made_[list], 1));
-    return std::exchange(free_[list], free_[list]->next);
+    const int wanted = std::min(of_thread, ++list.in_use) * threads;
+    if (list.free.empty() || list.made < wanted) add(list, exponent, std::max(wanted - list.made, 1));
+    // Its own lines are in its processor's cache; another's would come from there one by one as they are written to.
+    auto block = std::ranges::find(list.free.rbegin(), list.free.rend(), this_thread(), &Free::last_user);
+    if (block == list.free.rend()) block = list.free.rbegin();
+    Block* const chosen = block->block;
+    list.free.erase(std::next(block).base());
+    return chosen;
   }
   void give_back(Block* block) {
+    List& list = lists_[static_cast<size_t>(block->exponent)];
     --taken[static_cast<size_t>(block->exponent)];
     const auto lock = locked();
-    --in_use_[static_cast<size_t>(block->exponent)];
-    push(block);
+    --list.in_use;
+    list.free.push_back({block, this_thread()});
   }
 
  private:
+  struct Free {
+    Block* block;
+    const void* last_user;  // a thread; null: nobody
+  };
+  struct List {
+    std::vector<Free> free;  // the last one given back is last; has room for all that are made
+    int made = 0, in_use = 0;
+  };
+
+  static const void* this_thread() { return taken.data(); }
+
   // It is held for some nanoseconds mostly, and all threads of a loop want it at once as they begin: those that sleep would be late.
   std::unique_lock<std::mutex> locked() {
     constexpr int kTries = 100;
@@ -57,29 +74,24 @@ class Blocks {
     if (!lock) lock.lock();
     return lock;
   }
-  void push(Block* block) {
-    Block*& first = free_[static_cast<size_t>(block->exponent)];
-    block->next = first;
-    first = block;
-  }
   // Memory that nobody writes to takes none.
-  void add(int exponent, int count) {
+  void add(List& list, int exponent, int count) {
     const size_t bytes = size_t{1} << exponent;
+    list.free.reserve(static_cast<size_t>(list.made + count));
     for (int i = 0; i < count; ++i) {
       AlignedBytes memory = allocate_bytes(sizeof(Block) + bytes);
-      if (!memory && free_[static_cast<size_t>(exponent)]) return;
+      if (!memory && !list.free.empty()) return;
       if (!memory) {
-        --taken[static_cast<size_t>(exponent)], --in_use_[static_cast<size_t>(exponent)];
+        --taken[static_cast<size_t>(exponent)], --list.in_use;
         throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a kernel", bytes));
       }
-      push(new (memory.release()) Block{nullptr, exponent});
-      ++made_[static_cast<size_t>(exponent)];
+      list.free.push_back({new (memory.release()) Block{exponent}, nullptr});
+      ++list.made;
     }
   }
 
   std::mutex mutex_;
-  std::array<Block*, kExponents> free_{};
-  std::array<int, kExponents> made_{}, in_use_{};
+  std::array<List, kExponents> lists_;
 };
 
 // Lives as long as the process: threads may still be on the way out.

@@ -144,5 +144,34 @@ TEST(Scratch, IsThereForAThreadThatComesLate) {
   late.join();
 }
 
+TEST(Scratch, StaysWithItsThread) {
+  constexpr size_t kSize = 60'000;
+  std::latch taken(2), given_back(1);
+  const void *first = nullptr, *again = nullptr;
+  std::thread other([&] {
+    {
+      const Scratch<int64_t> its(kSize);
+      first = its.data();
+      taken.arrive_and_wait();
+    }
+    given_back.count_down();
+  });
+  std::thread thread([&] {
+    const void* memory = nullptr;
+    {
+      const Scratch<int64_t> its(kSize);
+      memory = its.data();
+      taken.arrive_and_wait();
+    }
+    given_back.wait();
+    const Scratch<int64_t> its(kSize);
+    again = its.data();
+    EXPECT_EQ(again, memory);
+  });
+  other.join();
+  thread.join();
+  EXPECT_NE(again, first);
+}
+
 }  // namespace
 }  // namespace anfora
