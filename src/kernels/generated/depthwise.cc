@@ -74,7 +74,6 @@ struct DepthwiseLayout {
     const int64_t panel_bytes = depth * code.panel_channels() * int64_t{sizeof(float)};
     return has_expansion() ? std::clamp<int64_t>(kWeightBytes / panel_bytes, 1, most) : most;
   }
-  int64_t blocks() const { return ceil_div(panels(), panels_at_once()); }
   int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
   // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
   int64_t tile_of(int64_t pixels) const { return ceil_div(pixels, ceil_div(pixels, code.tile.rows)); }
@@ -222,9 +221,15 @@ class DepthwiseKernel : public PreparedKernel {
 
   void run(KernelContext& context, const DepthwisePlan& plan) const {
     const Tensor& result = context.allocate_output(0, DType::F32, plan.result);
-    const int64_t expansion = layout_.has_expansion() ? plan.inputs() * layout_.depth : 0;
-    const int64_t work = (plan.outputs() * layout_.taps() + expansion) * layout_.strip_channels();
-    for_each_segment(plan.batch * plan.planes.output, layout_.blocks(), plan.rows.output, work, [&](int64_t plane, int64_t block, int64_t begin, int64_t end) {
+    const int64_t of_input_row = layout_.has_expansion() ? plan.columns.input * layout_.depth : 0;
+    const int64_t overlap = std::max<int64_t>(plan.rows.reach() - plan.rows.stride, 0);  // rows of the input
+    const StripWork work = {.images = plan.batch * plan.planes.output,
+                            .panels = layout_.panels(),
+                            .panels_at_once = layout_.panels_at_once(),
+                            .rows = plan.rows.output,
+                            .row_cost = (plan.columns.output * layout_.taps() + plan.rows.stride * of_input_row) * layout_.code.panel_channels(),
+                            .cut_rows = layout_.has_expansion() ? ceil_div(overlap, plan.rows.stride) : 1};
+    for_each_segment(work, [&](int64_t plane, int64_t block, int64_t begin, int64_t end) {
       BlockRun(*this, plan, context, result, plane, block * layout_.panels_at_once()).run(begin, end);
     });
   }

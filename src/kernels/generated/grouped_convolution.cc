@@ -55,7 +55,6 @@ struct GroupedLayout {
     constexpr int64_t kChannelsAtOnce = 64;
     return std::clamp<int64_t>(kChannelsAtOnce / inputs, 1, groups);
   }
-  int64_t blocks() const { return ceil_div(groups, groups_at_once()); }
   std::vector<int64_t> of_panels() const { return {groups, code.depth, results, code.panel_columns()}; }
 };
 
@@ -151,8 +150,13 @@ class GroupedConvolution : public PreparedKernel {
 
   void run(KernelContext& context, const GroupedPlan& plan) const {
     const Tensor& result = context.allocate_output(0, DType::F32, plan.result);
-    const int64_t work = plan.rows.output * plan.columns.output * layout_.groups_at_once() * layout_.group_weights();
-    for_each_segment(plan.batch, layout_.blocks(), plan.rows.output, work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
+    const StripWork work = {.images = plan.batch,
+                            .panels = layout_.groups,
+                            .panels_at_once = layout_.groups_at_once(),
+                            .rows = plan.rows.output,
+                            .row_cost = plan.columns.output * layout_.group_weights(),
+                            .cut_rows = 1};
+    for_each_segment(work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
       BlockRun(*this, plan, context, result, image, block * layout_.groups_at_once()).run(begin, end);
     });
   }

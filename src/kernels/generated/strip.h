@@ -65,20 +65,53 @@ class Strip {
   int64_t base_ = 0;  // the image's row that is the first
 };
 
-// Calls f(image, block, begin, end) for rows [begin, end) of the result, of each block of channels of each image, by the threads. Where there are few
-// blocks, threads share the rows of one; each begins with a strip of its own. `work`: multiply-adds of a block.
-template <class F>
-void for_each_segment(int64_t batch, int64_t blocks, int64_t results, int64_t work, const F& f) {
-  constexpr int64_t kTasksPerThread = 2, kFewestRows = 8;
-  constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
-  const int64_t images = batch * blocks;
-  const int64_t wanted = thread_count() == 1 ? 1 : ceil_div(kTasksPerThread * thread_count(), images);
-  const int64_t segments = std::clamp<int64_t>(results / kFewestRows, 1, wanted);
-  parallel_for(images * segments, grain_of(kWork, work / segments), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t segment = i % segments, block = i / segments;
-      f(block / blocks, block % blocks, results * segment / segments, results * (segment + 1) / segments);
+// What a convolution does strip by strip: for each image, for each block of so many panels of channels (the last may have fewer), the rows of the result.
+struct StripWork {
+  int64_t images = 1, panels = 1, panels_at_once = 1, rows = 1;
+  int64_t row_cost = 1;  // multiply-adds of a panel for a row
+  int64_t cut_rows = 0;  // a strip that begins within an image reads anew what so many rows cost
+
+  int64_t panels_of(int64_t block) const { return std::min(panels_at_once, panels - block * panels_at_once); }
+};
+
+// How threads share it: rows of panels, counted image by image and block by block, in pieces of a thread each and shares of several pieces. Shares are alike,
+// but where two meet beside the end of a block, they meet there, as that costs less than to cut the block. Pieces of a share are blocks, or halves of
+// the share where those are few; they are for another thread where one comes late.
+class StripPieces {
+ public:
+  StripPieces(const StripWork& work, int64_t threads);
+
+  int64_t count() const { return static_cast<int64_t>(ends_.size()); }
+
+  // Calls f(image, block, begin, end) for rows [begin, end) of the result.
+  template <class F>
+  void for_each_segment(int64_t piece, const F& f) const {
+    for (int64_t at = piece == 0 ? 0 : ends_[static_cast<size_t>(piece - 1)], end = ends_[static_cast<size_t>(piece)]; at < end;) {
+      const Block block = block_at(at);
+      const int64_t until = std::min(end, block.end);
+      f(block.image, block.number, (at - block.begin) / block.panels, (until - block.begin) / block.panels);
+      at = until;
     }
+  }
+
+ private:
+  struct Block {
+    int64_t image, number, panels;
+    int64_t begin, end;  // counted as pieces are
+  };
+  Block block_at(int64_t row) const;
+  int64_t cut(int64_t at, int64_t most_rows) const;
+
+  StripWork work_;
+  Scratch<int64_t> ends_;
+};
+
+// Calls f(image, block, begin, end) for rows [begin, end) of the result, of each block of each image, by the threads; each segment begins with a strip of its own.
+template <class F>
+void for_each_segment(const StripWork& work, const F& f) {
+  const StripPieces pieces(work, thread_count());
+  parallel_for(pieces.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) pieces.for_each_segment(i, f);
   });
 }
 
