@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <bit>
-#include <cstdint>
+#include <cstddef>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 #include "anfora/error.h"
@@ -17,51 +18,45 @@
 namespace anfora {
 namespace {
 
-// What precedes the memory of a block. Capacities are powers of two: free blocks are in lists by their exponent, and all of them together
-// are at most twice the largest for each that was in use at a time.
-struct alignas(64) Block {
-  int exponent;
+// A piece of memory for the blocks of a stack, one above the other.
+struct alignas(64) Chunk {
+  Chunk* below;     // of the same stack, which found it too small
+  size_t capacity;  // bytes behind this
+  std::byte* begin() { return reinterpret_cast<std::byte*>(this + 1); }
 };
-constexpr int kSmallestExponent = 10, kExponents = 48;
 
-// What the calling thread has, by exponent. For the alignment see parallel.cc.
-alignas(16) thread_local std::array<int, kExponents> taken{};
-
-class Blocks {
+// Chunks that no thread has. They are as large as the highest stack so far, so that the next one takes a single chunk.
+class Chunks {
  public:
-  Block* take(int exponent) {
-    List& list = lists_.at(static_cast<size_t>(exponent));
-    const int of_thread = ++taken[static_cast<size_t>(exponent)], threads = thread_count();
+  // At least so many bytes, preferably the chunk that this thread had last. Throws ResourceExhausted.
+  Chunk* take(size_t bytes, const void* thread) {
+    const int threads = thread_count();
     const auto lock = locked();
-    // Another thread may give back what this one has counted.
-    const int wanted = std::min(of_thread, ++list.in_use) * threads;
-    if (list.free.empty() || list.made < wanted) add(list, exponent, std::max(wanted - list.made, 1));
+    grow(bytes);
+    if (free_.empty()) add(std::max(threads - made_, 1));
+    if (free_.empty()) return make(bytes);
     // Its own lines are in its processor's cache; another's would come from there one by one as they are written to.
-    auto block = std::ranges::find(list.free.rbegin(), list.free.rend(), this_thread(), &Free::last_user);
-    if (block == list.free.rend()) block = list.free.rbegin();
-    Block* const chosen = block->block;
-    list.free.erase(std::next(block).base());
-    return chosen;
+    auto chosen = std::ranges::find(free_.rbegin(), free_.rend(), thread, &Free::last_user);
+    if (chosen == free_.rend()) chosen = free_.rbegin();
+    Chunk* const chunk = chosen->chunk;
+    free_.erase(std::next(chosen).base());
+    return chunk;
   }
-  void give_back(Block* block) {
-    List& list = lists_[static_cast<size_t>(block->exponent)];
-    --taken[static_cast<size_t>(block->exponent)];
+  void give_back(Chunk* chunk, const void* thread) {
     const auto lock = locked();
-    --list.in_use;
-    list.free.push_back({block, this_thread()});
+    chunk->capacity < capacity_ ? drop(chunk) : free_.push_back({chunk, thread});
+  }
+  // Of a stack that is so high.
+  void expect(size_t bytes) {
+    const auto lock = locked();
+    grow(bytes);
   }
 
  private:
   struct Free {
-    Block* block;
+    Chunk* chunk;
     const void* last_user;  // a thread; null: nobody
   };
-  struct List {
-    std::vector<Free> free;  // the last one given back is last; has room for all that are made
-    int made = 0, in_use = 0;
-  };
-
-  static const void* this_thread() { return taken.data(); }
 
   // It is held for some nanoseconds mostly, and all threads of a loop want it at once as they begin: those that sleep would be late.
   std::unique_lock<std::mutex> locked() {
@@ -74,39 +69,97 @@ class Blocks {
     if (!lock) lock.lock();
     return lock;
   }
-  // Memory that nobody writes to takes none.
-  void add(List& list, int exponent, int count) {
-    const size_t bytes = size_t{1} << exponent;
-    list.free.reserve(static_cast<size_t>(list.made + count));
-    for (int i = 0; i < count; ++i) {
-      AlignedBytes memory = allocate_bytes(sizeof(Block) + bytes);
-      if (!memory && !list.free.empty()) return;
-      if (!memory) {
-        --taken[static_cast<size_t>(exponent)], --list.in_use;
-        throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a kernel", bytes));
-      }
-      list.free.push_back({new (memory.release()) Block{exponent}, nullptr});
-      ++list.made;
+  void grow(size_t bytes) {
+    if (bytes <= capacity_) return;
+    for (const Free& free : free_) drop(free.chunk);
+    free_.clear();
+    made_ = 0;
+    capacity_ = std::bit_ceil(bytes);
+  }
+  // Fewer, or none, where there is not so much memory. What nobody writes to takes none.
+  void add(int count) {
+    free_.reserve(static_cast<size_t>(made_ + count));
+    for (int i = 0; i < count; ++i, ++made_) {
+      AlignedBytes memory = allocate_bytes(sizeof(Chunk) + capacity_);
+      if (!memory) return;
+      free_.push_back({new (memory.release()) Chunk{nullptr, capacity_}, nullptr});
     }
   }
+  static Chunk* make(size_t bytes) {
+    AlignedBytes memory = allocate_bytes(sizeof(Chunk) + bytes);
+    if (!memory) throw Error(ErrorCode::ResourceExhausted, fmt::format("cannot allocate {} bytes for a kernel", bytes));
+    return new (memory.release()) Chunk{nullptr, bytes};
+  }
+  static void drop(Chunk* chunk) { FreeBytes()(reinterpret_cast<std::byte*>(chunk)); }
 
   std::mutex mutex_;
-  std::array<List, kExponents> lists_;
+  std::vector<Free> free_;  // the last one given back is last
+  int made_ = 0;            // of this capacity
+  size_t capacity_ = size_t{1} << 16;
 };
 
 // Lives as long as the process: threads may still be on the way out.
-Blocks& blocks() {
-  static Blocks& all = *new Blocks;
+Chunks& chunks() {
+  static Chunks& all = *new Chunks;
   return all;
 }
+
+// What precedes the memory of a block.
+struct alignas(64) Block {
+  Block* below;
+  std::byte* end;
+  std::atomic<bool> is_free;
+};
+
+// The blocks that a thread has, each above those that it took before. One that is given back while there are others above it, as by a container that has grown,
+// goes when they do. As long as there are blocks, the thread has the chunk.
+class Stack {
+ public:
+  void* take(size_t bytes) {
+    remove_free_blocks();
+    const size_t size = sizeof(Block) + (bytes + sizeof(Block) - 1) / sizeof(Block) * sizeof(Block);
+    const bool fits = top_ && size <= static_cast<size_t>(chunk_->begin() + chunk_->capacity - top_->end);
+    std::byte* const begin = fits ? top_->end : add_chunk(size)->begin();
+    top_ = new (begin) Block{top_, begin + size, false};
+    return top_ + 1;
+  }
+  // Of any thread's stack; one of another's is removed when that one takes a block.
+  void give_back(void* memory) {
+    (static_cast<Block*>(memory) - 1)->is_free.store(true, std::memory_order_release);
+    remove_free_blocks();
+  }
+
+ private:
+  Chunk* add_chunk(size_t size) {
+    size_t height = size;
+    for (Chunk* below = chunk_; below; below = below->below) height += below->capacity;
+    chunks().expect(height);
+    Chunk* const chunk = chunks().take(size, this);
+    chunk->below = std::exchange(chunk_, chunk);
+    return chunk;
+  }
+
+  void remove_free_blocks() {
+    while (top_ && top_->is_free.load(std::memory_order_acquire)) {
+      const Block* const removed = std::exchange(top_, top_->below);
+      if (reinterpret_cast<const std::byte*>(removed) == chunk_->begin()) chunks().give_back(std::exchange(chunk_, chunk_->below), this);
+    }
+  }
+
+  Chunk* chunk_ = nullptr;  // of the highest block
+  Block* top_ = nullptr;
+};
+
+// For the alignment see parallel.cc.
+alignas(16) thread_local Stack stack;
 
 }  // namespace
 
 void* take_scratch(size_t bytes) {
-  if (bytes > size_t{1} << (kExponents - 1)) throw std::bad_array_new_length();
-  return blocks().take(std::max(static_cast<int>(std::bit_width(std::max<size_t>(bytes, 1) - 1)), kSmallestExponent)) + 1;
+  if (bytes > SIZE_MAX / 4) throw std::bad_array_new_length();
+  return stack.take(bytes);
 }
 
-void return_scratch(void* memory) { blocks().give_back(static_cast<Block*>(memory) - 1); }
+void return_scratch(void* memory) { stack.give_back(memory); }
 
 }  // namespace anfora

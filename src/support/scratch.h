@@ -1,6 +1,6 @@
-// Memory for the body of a parallel loop, where each thread needs some of its own, and for containers that grow: blocks that later users
-// take again. There are as many for each thread as one of them ever had, so that a thread that comes late, as on a busy machine, finds
-// them. Outside of loops a kernel has its workspace.
+// Memory for the body of a parallel loop, where each thread needs some of its own, and for containers that grow. Each thread has a stack of such
+// blocks, in memory that it mostly had before: what the last kernel wrote to is in its cache. There is memory for as many threads as there are, so that a
+// thread that comes late, as on a busy machine, finds some. Outside of loops a kernel has its workspace.
 #pragma once
 
 #include <algorithm>

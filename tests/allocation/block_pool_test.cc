@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -171,6 +172,36 @@ TEST(Scratch, StaysWithItsThread) {
   other.join();
   thread.join();
   EXPECT_NE(again, first);
+}
+
+TEST(Scratch, LiesInOnePieceOnceItIsKnownHowMuchIsNeeded) {
+  const auto take_some = [](size_t size, const auto& self) -> const int64_t* {
+    const Scratch<int64_t> block(size, static_cast<int64_t>(size));
+    const int64_t* const above = size < 5'000'000 ? self(2 * size, self) : block.data();
+    EXPECT_EQ(block[0], static_cast<int64_t>(size));
+    EXPECT_EQ(block[size - 1], static_cast<int64_t>(size));
+    return above;
+  };
+  take_some(100'000, take_some);
+  EXPECT_EQ(count_allocations([&] { take_some(100'000, take_some); }), 0);
+}
+
+TEST(Scratch, ContainersGiveBackWhatTheyHaveOutgrown) {
+  const void* const before = Scratch<int64_t>(10).data();
+  {
+    ScratchVector<int64_t> numbers;
+    for (int64_t i = 0; i < 100'000; ++i) numbers.push_back(i);
+    for (int64_t i = 0; i < 100'000; ++i) EXPECT_EQ(numbers[static_cast<size_t>(i)], i);
+  }
+  EXPECT_EQ(Scratch<int64_t>(10).data(), before);
+}
+
+TEST(Scratch, IsGivenBackByAnotherThread) {
+  const void* const before = Scratch<int64_t>(10).data();
+  auto block = std::make_unique<Scratch<int64_t>>(10);
+  const Scratch<int64_t> above(10);
+  std::thread([&] { block.reset(); }).join();
+  EXPECT_NE(Scratch<int64_t>(10).data(), before) << "what lies above is still there";
 }
 
 }  // namespace
