@@ -84,6 +84,7 @@ void infer_optional(InferenceContext& ctx) {
   const Type* element = ctx.context().unranked_type(DType::Undefined);
   if (ctx.has_input(0)) {
     element = ctx.input(0);
+    if (element->kind() == TypeKind::Optional) ctx.fail(fmt::format("the input is an optional already, of type {}", to_string(element)));
   } else if (std::string type = ctx.attributes().get_string("type", ""); !type.empty()) {
     element = ir::parse_type(ctx.context(), type);
   }

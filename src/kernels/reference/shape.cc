@@ -75,12 +75,8 @@ void size_of(KernelContext& context) {
 
 // The dense tensor whose axis i is axis perm[i] of `data`, seen as of `shape`.
 void permute(const Tensor& data, std::span<const int64_t> shape, std::span<const int64_t> perm, Tensor& output) {
-  Shape strides = dense_strides(shape), sizes, from;
-  for (int64_t axis : perm) {
-    sizes.push_back(shape[axis]);
-    from.push_back(strides[axis]);
-  }
-  strided_copy(data.dtype(), sizes, output.raw(), dense_strides(sizes), data.raw(), from);
+  const StridedView view = StridedView::dense(shape).permuted(perm);
+  strided_copy(data.dtype(), view.shape, output.raw(), dense_strides(view.shape), data.raw(), view.strides);
 }
 
 // Output 0, all of whose elements lie in `data`, perhaps elsewhere.
