@@ -30,6 +30,7 @@
 #include "plan/compile.h"
 #include "support/mapped_file.h"
 #include "support/nearest.h"
+#include "support/release_elements.h"
 
 namespace anfora::driver {
 
@@ -305,8 +306,11 @@ runtime::Executable compile_model(LoadedModel& model, const CompileOptions& opti
 }
 
 runtime::Executable compile_model(LoadedModel&& model, const CompileOptions& options) {
-  LoadedModel used_up = std::move(model);
-  return compile_module(std::move(*used_up.module), with_stages(options, used_up));
+  std::optional<LoadedModel> used_up = std::move(model);
+  runtime::Executable executable = compile_module(std::move(*used_up->module), with_stages(options, *used_up));
+  used_up.reset();
+  release_free_memory();
+  return executable;
 }
 
 runtime::Executable compile_module(ir::Module&& module, const CompileOptions& options) {

@@ -20,4 +20,11 @@ void release_elements(Tensor& tensor) {
 #endif
 }
 
+void release_free_memory() {
+#ifdef __GLIBC__
+  constexpr size_t kMuch = 1 << 20;
+  if (mallinfo2().fordblks >= kMuch) malloc_trim(0);
+#endif
+}
+
 }  // namespace anfora

@@ -8,4 +8,7 @@ namespace anfora {
 // of freed memory goes back to the system: weights that were folded or packed leave holes behind that others of their size do not fill.
 void release_elements(Tensor& tensor);
 
+// What the allocator has kept of freed memory goes back to the system, where it is a megabyte or more. Takes some tenths of a millisecond then.
+void release_free_memory();
+
 }  // namespace anfora
