@@ -9,7 +9,8 @@ class ExportLoops : public ExportTest {
  protected:
   // Runs main on (n, x) before export and after import, for several n. The exported model has the operators `expected`
   // at its top level, in any order and beside others.
-  void expect_same(const std::string& graphs, std::initializer_list<std::string_view> expected, size_t results = 1) {
+  void expect_same(const std::string& graphs, std::initializer_list<std::string_view> expected, size_t results = 1,
+                   std::initializer_list<int64_t> numbers = {0, 1, 2, 5}) {
     std::string names;
     for (size_t i = 0; i < results; ++i) names += (i ? ", \"y" : "\"y") + std::to_string(i) + "\"";
     std::string text = "module { opset \"\" = 21 outputs = [" + names + "] }\n" + graphs;
@@ -18,7 +19,7 @@ class ExportLoops : public ExportTest {
     for (std::string_view op : expected) EXPECT_NE(lines.find(" = " + std::string(op) + "("), std::string::npos) << op;
     auto before = parse(text);
     auto after = import(bytes_of(*before));
-    for (int64_t n : {0, 1, 2, 5}) {
+    for (int64_t n : numbers) {
       std::vector<Datum> inputs{Tensor::scalar<int64_t>(n),
                                 Tensor::from<float>(Shape{3, 2}, std::vector<float>{1, 2, -3, 4, 5, 6})};
       auto want = analysis::interpret(*before, inputs), got = analysis::interpret(*after, inputs);
@@ -186,6 +187,16 @@ graph @loop(%i: i64[], %items: seq(f32[*])) in @main { return call Switch(Less(%
 graph @again() in @loop { return call @loop(Add(%i, 1), SequenceInsert(%items, Neg(%x))) }
 graph @done() in @loop { return StackSequence(%items){axis=0, dtype=1, shape=[-1, 2]} })",
               {"Loop"});
+}
+
+// Nor is it lost where the items cannot be computed.
+TEST_F(ExportLoops, ItemsThatCannotBeComputed) {
+  expect_same(R"(
+graph @main(%n: i64[], %x: f32[3, 2]) { return call @loop(0, SequenceEmpty(){dtype=1}) }
+graph @loop(%i: i64[], %items: seq(f32[*])) in @main { return call Switch(Less(%i, %n), @again, @done)() }
+graph @again() in @loop { return call @loop(Add(%i, 1), SequenceInsert(%items, MatMul(%x, %x))) }
+graph @done() in @loop { return StackSequence(%items){axis=0, dtype=1, shape=[3, 2]} })",
+              {"Loop"}, 1, {0});
 }
 
 }  // namespace

@@ -304,11 +304,13 @@ void DraftBuilder::declare_items(const LoopPlan& plan, std::span<const ValueId> 
     if (parameter.role != LoopPlan::Role::Accumulator) continue;
     DraftValue& value = draft_->value(items[next++]);
     const AttributeSet& attributes = parameter.stacks[0]->attributes();
-    if (!attributes.has("shape") || !value.type || !value.type->is_tensor()) continue;
+    // What cannot be computed has no type, and is stacked by no iteration.
+    const DType dtype = value.type && value.type->is_tensor() ? value.type->dtype() : static_cast<DType>(attributes.get_int("dtype", 0));
+    if (!attributes.has("shape") || dtype == DType::Undefined) continue;
     boost::container::small_vector<ir::Dim, 4> dims;
     ir::DimTable& table = module_.context().dims();
     for (int64_t size : attributes.get_ints("shape")) dims.push_back(size < 0 ? table.unknown() : table.constant(size));
-    value.type = module_.context().tensor_type(value.type->dtype(), {dims.data(), dims.size()});
+    value.type = module_.context().tensor_type(dtype, {dims.data(), dims.size()});
   }
 }
 
