@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -25,26 +26,26 @@ struct alignas(64) Chunk {
   std::byte* begin() { return reinterpret_cast<std::byte*>(this + 1); }
 };
 
-// Chunks that no thread has. They are as large as the highest stack so far, so that the next one takes a single chunk.
+// Chunks that nobody has. They are as large as the highest stack so far, so that the next one takes a single chunk.
 class Chunks {
  public:
-  // At least so many bytes, preferably the chunk that this thread had last. Throws ResourceExhausted.
-  Chunk* take(size_t bytes, const void* thread) {
+  // At least so many bytes, preferably the chunk that this user had last. Throws ResourceExhausted.
+  Chunk* take(size_t bytes, const void* user) {
     const int threads = thread_count();
     const auto lock = locked();
     grow(bytes);
     if (free_.empty()) add(std::max(threads - made_, 1));
     if (free_.empty()) return make(bytes);
     // Its own lines are in its processor's cache; another's would come from there one by one as they are written to.
-    auto chosen = std::ranges::find(free_.rbegin(), free_.rend(), thread, &Free::last_user);
+    auto chosen = std::ranges::find(free_.rbegin(), free_.rend(), user, &Free::last_user);
     if (chosen == free_.rend()) chosen = free_.rbegin();
     Chunk* const chunk = chosen->chunk;
     free_.erase(std::next(chosen).base());
     return chunk;
   }
-  void give_back(Chunk* chunk, const void* thread) {
+  void give_back(Chunk* chunk, const void* user) {
     const auto lock = locked();
-    chunk->capacity < capacity_ ? drop(chunk) : free_.push_back({chunk, thread});
+    chunk->capacity < capacity_ ? drop(chunk) : free_.push_back({chunk, user});
   }
   // Of a stack that is so high.
   void expect(size_t bytes) {
@@ -55,7 +56,7 @@ class Chunks {
  private:
   struct Free {
     Chunk* chunk;
-    const void* last_user;  // a thread; null: nobody
+    const void* last_user;  // a thread or a part; null: nobody
   };
 
   // It is held for some nanoseconds mostly, and all threads of a loop want it at once as they begin: those that sleep would be late.
@@ -153,6 +154,11 @@ class Stack {
 // For the alignment see parallel.cc.
 alignas(16) thread_local Stack stack;
 
+const void* user_of_part(size_t part) {
+  static constexpr std::array<char, 64> kParts{};
+  return &kParts[part % kParts.size()];
+}
+
 }  // namespace
 
 void* take_scratch(size_t bytes) {
@@ -161,5 +167,9 @@ void* take_scratch(size_t bytes) {
 }
 
 void return_scratch(void* memory) { stack.give_back(memory); }
+
+void* take_scratch_of_part(size_t part, size_t bytes) { return chunks().take(bytes, user_of_part(part))->begin(); }
+
+void return_scratch_of_part(size_t part, void* memory) { chunks().give_back(static_cast<Chunk*>(memory) - 1, user_of_part(part)); }
 
 }  // namespace anfora

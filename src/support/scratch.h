@@ -14,6 +14,9 @@ namespace anfora {
 // At least so many bytes, uninitialized, aligned to 64. Throws ResourceExhausted.
 void* take_scratch(size_t bytes);
 void return_scratch(void* memory);
+// The same for part i of a loop's work, by whoever does it, taken ahead of the loop: mostly what part i had before, and so its thread.
+void* take_scratch_of_part(size_t part, size_t bytes);
+void return_scratch_of_part(size_t part, void* memory);
 
 template <class T>
 class Scratch {
@@ -41,6 +44,23 @@ class Scratch {
   };
   std::unique_ptr<T, Return> memory_;
   size_t size_;
+};
+
+// Uninitialized elements for a part of a loop's work.
+template <class T>
+class PartScratch {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  PartScratch(size_t part, size_t size) : memory_(static_cast<T*>(take_scratch_of_part(part, size * sizeof(T))), Return{part}) {}
+  T* data() const { return memory_.get(); }
+
+ private:
+  struct Return {
+    size_t part;
+    void operator()(T* memory) const { return_scratch_of_part(part, memory); }
+  };
+  std::unique_ptr<T, Return> memory_;
 };
 
 // The allocator of containers that grow.

@@ -204,5 +204,17 @@ TEST(Scratch, IsGivenBackByAnotherThread) {
   EXPECT_NE(Scratch<int64_t>(10).data(), before) << "what lies above is still there";
 }
 
+TEST(PartScratch, IsThatOfThePart) {
+  const auto take_two = [](size_t size) {
+    const PartScratch<int64_t> first(0, size), second(1, size);
+    return std::pair<const void*, const void*>(first.data(), second.data());
+  };
+  { const Scratch<int64_t> most(100'000); }
+  const auto parts = take_two(1'000);
+  EXPECT_NE(parts.first, parts.second);
+  { const Scratch<int64_t> of_the_thread(50'000); }
+  EXPECT_EQ(count_allocations([&] { EXPECT_EQ(take_two(100'000), parts); }), 0);
+}
+
 }  // namespace
 }  // namespace anfora

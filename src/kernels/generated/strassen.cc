@@ -390,14 +390,13 @@ class Strassen : public PreparedKernel {
     if (has_scale) scale_steps(context.input(kRowScale), plan, scaled_steps.data());
     // Threads share the rows and then the pairs of panels of as many blocks: each those of its own one, unless it is late.
     const int64_t count = plan.all_blocks(), most = std::min<int64_t>(thread_count(), count);
-    const size_t of_operands = operand_elements(plan), of_factors = factor_elements(plan);
-    Scratch<float> operands(static_cast<size_t>(most) * of_operands), factors(static_cast<size_t>(most) * of_factors);
+    boost::container::small_vector<PartScratch<float>, 8> operands;  // and factors behind them
+    for (int64_t i = 0; i < most; ++i) operands.emplace_back(static_cast<size_t>(i), operand_elements(plan) + factor_elements(plan));
     boost::container::small_vector<Block, 8> blocks;
     for (int64_t first = 0; first < count; first += most) {
       blocks.clear();
       for (int64_t i = first; i < std::min(first + most, count); ++i) {
-        const auto place = static_cast<size_t>(i - first);
-        blocks.push_back(block_of(context, plan, y, i, operands.data() + place * of_operands, factors.data() + place * of_factors));
+        blocks.push_back(block_of(context, plan, y, i, operands[static_cast<size_t>(i - first)].data()));
         blocks.back().steps = has_scale ? scaled_steps.data() + i / plan.blocks * step_factors_.size() : step_factors_.data<float>().data();
       }
       run(blocks);
@@ -494,9 +493,9 @@ class Strassen : public PreparedKernel {
     return {all.begin(), all.end()};
   }
 
-  Block block_of(const KernelContext& context, const StrassenPlan& plan, Tensor& y, int64_t i, float* operands, float* factors) const {
+  Block block_of(const KernelContext& context, const StrassenPlan& plan, Tensor& y, int64_t i, float* operands) const {
     const StrassenPlan::Matrices& at = plan.matrices[static_cast<size_t>(i / plan.blocks)];
-    Block block{.plan = &plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands, .factors = factors};
+    Block block{.plan = &plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands, .factors = operands + operand_elements(plan)};
     for (size_t k = 0; k < block.addends.size(); ++k) {
       if (code_.epilogue.addends[k] != Addend::None) block.addends[k] = context.input(2 + k).data<float>().data() + at.addends[k];
     }
