@@ -34,7 +34,7 @@ class Chunks {
     const int threads = thread_count();
     const auto lock = locked();
     grow(bytes);
-    if (free_.empty()) add(std::max(threads - made_, 1));
+    if (free_.empty()) add(std::max(threads + parts_ - made_, 1));
     if (free_.empty()) return make(bytes);
     // Its own lines are in its processor's cache; another's would come from there one by one as they are written to.
     auto chosen = std::ranges::find(free_.rbegin(), free_.rend(), user, &Free::last_user);
@@ -47,10 +47,15 @@ class Chunks {
     const auto lock = locked();
     chunk->capacity < capacity_ ? drop(chunk) : free_.push_back({chunk, user});
   }
-  // Of a stack that is so high.
-  void expect(size_t bytes) {
+  // A stack is so high.
+  void expect_bytes(size_t bytes) {
     const auto lock = locked();
     grow(bytes);
+  }
+  // Beside the threads there are so many parts.
+  void expect_parts(size_t parts) {
+    const auto lock = locked();
+    parts_ = std::max(parts_, static_cast<int>(parts));
   }
 
  private:
@@ -96,6 +101,7 @@ class Chunks {
   std::mutex mutex_;
   std::vector<Free> free_;  // the last one given back is last
   int made_ = 0;            // of this capacity
+  int parts_ = 0;
   size_t capacity_ = size_t{1} << 16;
 };
 
@@ -134,7 +140,7 @@ class Stack {
   Chunk* add_chunk(size_t size) {
     size_t height = size;
     for (Chunk* below = chunk_; below; below = below->below) height += below->capacity;
-    chunks().expect(height);
+    chunks().expect_bytes(height);
     Chunk* const chunk = chunks().take(size, this);
     chunk->below = std::exchange(chunk_, chunk);
     return chunk;
@@ -154,10 +160,8 @@ class Stack {
 // For the alignment see parallel.cc.
 alignas(16) thread_local Stack stack;
 
-const void* user_of_part(size_t part) {
-  static constexpr std::array<char, 64> kParts{};
-  return &kParts[part % kParts.size()];
-}
+constexpr std::array<char, 64> kUsersOfParts{};
+const void* user_of_part(size_t part) { return &kUsersOfParts[part % kUsersOfParts.size()]; }
 
 }  // namespace
 
@@ -168,7 +172,10 @@ void* take_scratch(size_t bytes) {
 
 void return_scratch(void* memory) { stack.give_back(memory); }
 
-void* take_scratch_of_part(size_t part, size_t bytes) { return chunks().take(bytes, user_of_part(part))->begin(); }
+void* take_scratch_of_part(size_t part, size_t bytes) {
+  chunks().expect_parts(std::min(part + 1, kUsersOfParts.size()));
+  return chunks().take(bytes, user_of_part(part))->begin();
+}
 
 void return_scratch_of_part(size_t part, void* memory) { chunks().give_back(static_cast<Chunk*>(memory) - 1, user_of_part(part)); }
 

@@ -19,13 +19,15 @@ int64_t num_pieces(const StripWork& work, int64_t threads) {
 
 StripPieces::StripPieces(const StripWork& work, int64_t threads) : work_(work), ends_(static_cast<size_t>(num_pieces(work, threads))) {
   constexpr int64_t kAnyFar = std::numeric_limits<int64_t>::max();
-  const int64_t rows = work.images * work.panels * work.rows, pieces = count(), of_share = std::max<int64_t>(pieces / threads, 1), share = rows * of_share / pieces;
+  const int64_t rows = work.images * work.panels * work.rows;
+  const int64_t pieces = count(), of_share = std::max<int64_t>(pieces / threads, 1), rows_of_half = rows * of_share / pieces / 2;
   int64_t last = 0;
   for (int64_t first = 0; first < pieces; first += of_share) {
     const int64_t end = first + of_share == pieces ? rows : std::max(cut(rows * (first + of_share) / pieces, work.cut_rows), last);
     for (int64_t i = 1; i < of_share; ++i) {
       const int64_t at = rows * (first + i) / pieces;
-      last = std::clamp(cut(at, i == of_share / 2 ? std::max(work.cut_rows, share / 4 / work.panels_at_once) : kAnyFar), last, end);
+      const int64_t most_rows = i == of_share / 2 ? std::max(work.cut_rows, rows_of_half / 2 / work.panels_at_once) : kAnyFar;
+      last = std::clamp(cut(at, most_rows), last, end);
       ends_[static_cast<size_t>(first + i - 1)] = last;
     }
     last = ends_[static_cast<size_t>(first + of_share - 1)] = end;
