@@ -39,12 +39,20 @@
 #include "ops/registry.h"
 #include "programs.h"
 #include "reports.h"
+#include "support/release_elements.h"
 
 namespace anfora::bindings {
 namespace {
 
 // What models that came from one share: types and names are interned in the context, by one thread at a time.
 struct Shared {
+  explicit Shared(bool is_large) : is_large(is_large) {}
+  ~Shared() {
+    context.reset();
+    if (is_large) release_free_memory();
+  }
+
+  const bool is_large;  // read from a file; functions of Python may be many, and small
   std::unique_ptr<ir::Context> context;
   std::mutex mutex;
 };
@@ -74,7 +82,7 @@ ValueInfo describe(std::string name, const ir::Type* type) {
 
 class Model {
  public:
-  explicit Model(driver::ModelSource source) : shared_(std::make_shared<Shared>()), source_(std::move(source)) {
+  explicit Model(driver::ModelSource source) : shared_(std::make_shared<Shared>(source.is_onnx())), source_(std::move(source)) {
     Working working;
     driver::LoadedModel loaded = driver::load_model(source_);
     shared_->context = std::move(loaded.context);
@@ -82,7 +90,7 @@ class Model {
   }
 
   explicit Model(Program&& program)
-      : shared_(std::make_shared<Shared>()), source_(std::filesystem::path(program.name)) {
+      : shared_(std::make_shared<Shared>(false)), source_(std::filesystem::path(program.name)) {
     shared_->context = std::move(program.model.context);
     module_ = std::move(program.model.module);
     stages_ = std::move(program.model.stages);

@@ -1,5 +1,6 @@
 // The public API for models (include/anfora/model.h) over the driver: only values of public types cross it.
 #include <chrono>
+#include <optional>
 
 #include "anfora/model.h"
 #include "driver/interface.h"
@@ -7,6 +8,7 @@
 #include "driver/session.h"
 #include "ir/readable.h"
 #include "runtime/public_executable.h"
+#include "support/release_elements.h"
 
 namespace anfora {
 namespace {
@@ -131,9 +133,9 @@ Executable Model::compile(const CompileOptions& options) && {
   if (!state_) throw moved_from();
   runtime::require_threads(options.threads);
   std::unique_ptr<State> state = std::move(state_);
-  driver::LoadedModel loaded = std::move(state->loaded);
-  std::vector<ValueInfo> inputs = describe(driver::inputs_of(*loaded.module));
-  std::vector<ValueInfo> outputs = describe(driver::outputs_of(*loaded.module));
+  std::optional<driver::LoadedModel> loaded = std::move(state->loaded);
+  std::vector<ValueInfo> inputs = describe(driver::inputs_of(*loaded->module));
+  std::vector<ValueInfo> outputs = describe(driver::outputs_of(*loaded->module));
   auto prepare = [optimized = std::move(state->optimized)](ir::Module& module) {
     for (const driver::OptimizeOptions& how : optimized) driver::optimize(module, how);
   };
@@ -142,7 +144,9 @@ Executable Model::compile(const CompileOptions& options) && {
                                    .math = promise_of(options.math),
                                    .donate = options.donate,
                                    .tune = of_driver(options.tune)};
-  auto session = std::make_unique<driver::Session>(std::move(*loaded.module), state->source, std::move(prepare), how);
+  auto session = std::make_unique<driver::Session>(std::move(*loaded->module), state->source, std::move(prepare), how);
+  loaded.reset();
+  release_free_memory();
   return Executable(std::unique_ptr<Executable::State>(
       new Executable::State{std::move(inputs), std::move(outputs), std::move(session)}));
 }

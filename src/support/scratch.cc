@@ -29,11 +29,13 @@ struct alignas(64) Chunk {
 // Chunks that nobody has. They are as large as the highest stack so far, so that the next one takes a single chunk.
 class Chunks {
  public:
-  // At least so many bytes, preferably the chunk that this user had last. Throws ResourceExhausted.
-  Chunk* take(size_t bytes, const void* user) {
+  // At least so many bytes for a stack that gets so high by it, preferably the chunk that this user had last. Parts are users beside the threads. Throws
+  // ResourceExhausted.
+  Chunk* take(size_t bytes, size_t height, const void* user, int parts = 0) {
     const int threads = thread_count();
     const auto lock = locked();
-    grow(bytes);
+    parts_ = std::max(parts_, parts);
+    grow(height);
     if (free_.empty()) add(std::max(threads + parts_ - made_, 1));
     if (free_.empty()) return make(bytes);
     // Its own lines are in its processor's cache; another's would come from there one by one as they are written to.
@@ -46,16 +48,6 @@ class Chunks {
   void give_back(Chunk* chunk, const void* user) {
     const auto lock = locked();
     chunk->capacity < capacity_ ? drop(chunk) : free_.push_back({chunk, user});
-  }
-  // A stack is so high.
-  void expect_bytes(size_t bytes) {
-    const auto lock = locked();
-    grow(bytes);
-  }
-  // Beside the threads there are so many parts.
-  void expect_parts(size_t parts) {
-    const auto lock = locked();
-    parts_ = std::max(parts_, static_cast<int>(parts));
   }
 
  private:
@@ -140,8 +132,7 @@ class Stack {
   Chunk* add_chunk(size_t size) {
     size_t height = size;
     for (Chunk* below = chunk_; below; below = below->below) height += below->capacity;
-    chunks().expect_bytes(height);
-    Chunk* const chunk = chunks().take(size, this);
+    Chunk* const chunk = chunks().take(size, height, this);
     chunk->below = std::exchange(chunk_, chunk);
     return chunk;
   }
@@ -173,8 +164,8 @@ void* take_scratch(size_t bytes) {
 void return_scratch(void* memory) { stack.give_back(memory); }
 
 void* take_scratch_of_part(size_t part, size_t bytes) {
-  chunks().expect_parts(std::min(part + 1, kUsersOfParts.size()));
-  return chunks().take(bytes, user_of_part(part))->begin();
+  const int parts = static_cast<int>(std::min(part + 1, kUsersOfParts.size()));
+  return chunks().take(bytes, bytes, user_of_part(part), parts)->begin();
 }
 
 void return_scratch_of_part(size_t part, void* memory) { chunks().give_back(static_cast<Chunk*>(memory) - 1, user_of_part(part)); }
