@@ -43,6 +43,7 @@ class ProductBuilder {
                                                                  {"panel_stride", Element::Index},
                                                                  {"lines", Element::Index},
                                                                  {"line_stride", Element::Index},
+                                                                 {"line_steps", Element::Index},
                                                                  {"ahead", Element::Pointer},
                                                                  {"fetches", Element::Index},
                                                                  {"lines_of_fetch", Element::Index},
@@ -163,7 +164,7 @@ class ProductBuilder {
     const Value ahead = code_.fetches_ahead ? parameters_[kAhead] : kNone;
     if (!code_.has_windows) return sums_of_line(parameters_[kA], first, steps, ahead, tiles, initial);
     return b_.loop(0, parameters_[kLines], kUnroll, tiles, initial, [&](Value line, std::span<const Value> carried) {
-      const Value weights = multiply(b_.multiply(line, steps), width);
+      const Value weights = multiply(b_.multiply(line, parameters_[kLineSteps]), width);
       std::vector<Value> of_line;
       for (Value panel : first) of_line.push_back(b_.offset(panel, weights, weight_bytes()));
       const Value of_ahead = code_.fetches_ahead ? after_fetches(ahead, b_.multiply(line, parameters_[kFetches])) : ahead;

@@ -99,8 +99,8 @@ std::optional<StridedProduct> ConvolutionRows::product_in_place(const InputShape
   return result;
 }
 
-bool ConvolutionRows::is_pointwise() const {
-  return std::ranges::all_of(window_.axes, [](const WindowAxis& axis) {
+bool ConvolutionRows::is_pointwise(const Window& window) {
+  return std::ranges::all_of(window.axes, [](const WindowAxis& axis) {
     return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
   });
 }
@@ -160,7 +160,25 @@ void ConvolutionRows::pack(const IntegerOperands& integers, const std::byte* x, 
   integers.finish_row(to, at);
 }
 
+void ConvolutionRows::gather_pixels(const float* x, int64_t first, int64_t count, float* to, int64_t stride) const {
+  for (int64_t i = first; i < first + count; ++i, to += stride) {
+    int64_t pixel = 0, size = 1, rest = i;
+    bool is_inside = true;
+    for (size_t axis = window_.rank(); axis-- > 0;) {
+      const WindowAxis& of = window_.axes[axis];
+      const int64_t place = of.start(rest % of.output);
+      rest /= of.output;
+      is_inside = is_inside && place >= 0 && place < of.input;
+      pixel += place * size;
+      size *= of.input;
+    }
+    pixel += rest * size;
+    is_inside ? std::copy_n(x + pixel * channels_, channels_, to) : std::fill_n(to, channels_, 0.0f);
+  }
+}
+
 void ConvolutionRows::gather(const float* x, int64_t first, int64_t count, float* to, int64_t stride) const {
+  if (window_.taps() == 1) return gather_pixels(x, first, count, to, stride);
   for (int64_t i = first; i < first + count; ++i, to += stride) {
     float* at = to;
     const auto fill = [&](int64_t elements) { at = std::fill_n(at, elements, 0.0f); };
@@ -170,32 +188,6 @@ void ConvolutionRows::gather(const float* x, int64_t first, int64_t count, float
     };
     walk(i, fill, copy);
   }
-}
-
-std::optional<ConvolutionRows::Lines> ConvolutionRows::lines() const {
-  if (window_.rank() > 2) return std::nullopt;
-  const WindowAxis& across = window_.axes.back();
-  WindowAxis one_line;
-  one_line.kernel = one_line.input = one_line.output = 1;
-  const WindowAxis& down = window_.rank() == 2 ? window_.axes[0] : one_line;
-  const bool are_apart = across.dilation != 1;
-  if (are_apart && down.kernel != 1) return std::nullopt;
-  auto sees_padding = [](const WindowAxis& axis) { return axis.start(0) < 0 || axis.start(axis.output - 1) + axis.reach() > axis.input; };
-  Lines lines{.steps = (are_apart ? 1 : across.kernel) * channels_, .pixel = across.stride * channels_, .width = across.reach() * channels_,
-              .rows = down.output, .step = down.stride, .reach = down.reach()};
-  lines.is_extended = sees_padding(down) || sees_padding(across);
-  lines.pitch = (lines.is_extended ? extent(across) : across.input) * channels_;
-  lines.image_lines = lines.is_extended ? extent(down) : down.input;
-  lines.apart = are_apart ? across.dilation * channels_ : down.dilation * lines.pitch;
-  lines.pitch_of_x = across.input * channels_;
-  lines.image_of_x = down.input * lines.pitch_of_x;
-  lines.start_of_x = down.start(0) * lines.pitch_of_x + across.start(0) * channels_;
-  if (down.reach() == 1 && !sees_padding(down)) {
-    const int64_t most = across.input - across.reach() - across.start(0);  // pixels from the first window to the last one inside
-    lines.first_inside = std::min(ceil_div(std::max<int64_t>(-across.start(0), 0), across.stride), across.output);
-    lines.end_inside = most < 0 ? lines.first_inside : std::clamp(most / across.stride + 1, lines.first_inside, across.output);
-  }
-  return lines;
 }
 
 template <class Fill, class Copy>
@@ -216,16 +208,6 @@ void ConvolutionRows::walk_line(int64_t line, int64_t first, int64_t end, const 
   fill((begin_inside - first) * channels_);
   copy((from * last.input + last.start(0) + begin_inside) * channels_, (end_inside - begin_inside) * channels_);
   fill((end - end_inside) * channels_);
-}
-
-void ConvolutionRows::extend(const float* x, int64_t first, int64_t count, float* to) const {
-  const int64_t width = pixels_of_line(), end = (first + count) / channels_;
-  for (int64_t pixel = first / channels_; pixel < end;) {
-    const int64_t line = pixel / width, end_of_line = std::min((line + 1) * width, end);
-    walk_line(line, pixel - line * width, end_of_line - line * width, [&](int64_t elements) { to = std::fill_n(to, elements, 0.0f); },
-              [&](int64_t from, int64_t elements) { to = std::copy_n(x + from, elements, to); });
-    pixel = end_of_line;
-  }
 }
 
 int64_t ConvolutionRows::extended_parts() const {

@@ -193,6 +193,7 @@ class GroupedConvolution : public PreparedKernel {
       arguments_[kIsFirst] = arguments_[kIsLast] = 1;
       arguments_[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
       arguments_[kLineStride] = plan.rows.dilation * plan.row_size;
+      arguments_[kLineSteps] = arguments_[kSteps];
     }
 
     // Rows [begin, end) of the result.

@@ -17,7 +17,7 @@ std::string name_of_tile(const Tile& tile) { return fmt::format("{}{}x{}", kTile
 // vectors of B. Eight rows at most fit into one set of the first-level cache, however far they lie apart.
 std::span<const Tile> product_tiles(Isa isa) {
   static constexpr Tile kSse2[] = {{4, 2}, {2, 4}};  // a product takes a register of its own before it is added
-  static constexpr Tile kAvx2[] = {{6, 2}, {4, 3}};  // 12 sums, the vectors of the panel, 1 element of A
+  static constexpr Tile kAvx2[] = {{6, 2}, {4, 3}, {12, 1}};  // 12 sums, the vectors of the panel, 1 element of A
   static constexpr Tile kAvx512[] = {{8, 3}, {6, 4}, {12, 2}, {12, 1}};
   switch (isa) {
     case Isa::Sse2: return kSse2;
@@ -27,19 +27,24 @@ std::span<const Tile> product_tiles(Isa isa) {
   return {};
 }
 
-// Where the columns are no multiple of three vectors, another tile computes fewer that nobody needs.
-Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once, int most_vectors) {
+// Where the columns are no multiple of a panel's, or the rows of a tile's, another tile computes fewer that nobody needs, or has more sums in flight.
+Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once, int most_vectors, int64_t rows) {
   const std::span<const Tile> tiles = product_tiles(isa);
-  if (isa != Isa::Avx512) return tiles[0];
-  auto computed = [&](const Tile& tile) {
-    const int64_t width = panels_at_once * tile.vectors * describe(isa).lanes;
-    return (columns + width - 1) / width * width;
+  if (isa == Isa::Sse2) return tiles[0];
+  auto time_of = [&](const Tile& tile) {
+    constexpr int64_t kSumsInFlight = 8;
+    const int64_t width = panels_at_once * tile.vectors * describe(isa).lanes, panels = (columns + width - 1) / width;
+    if (rows == 0) return panels * width * kSumsInFlight;
+    const Tiling tiling(rows, tile);
+    const int64_t few = tiling.count - tiling.wide;
+    auto of_tile = [&](int64_t of_rows) { return std::max(of_rows * tile.vectors, kSumsInFlight); };
+    return panels * panels_at_once * describe(isa).lanes * (tiling.wide * of_tile(tiling.rows + 1) + few * of_tile(tiling.rows)) * kSumsInFlight / rows;
   };
   const auto is_narrow = [&](const Tile& tile) { return tile.vectors <= most_vectors; };
   auto narrow = tiles | std::views::filter(is_narrow);
   return *std::ranges::min_element(narrow, [&](const Tile& a, const Tile& b) {
-    constexpr int64_t kWorthOf = 16;  // by how much the first may compute more
-    return computed(a) + computed(a) / kWorthOf < computed(b);
+    constexpr int64_t kWorthOf = 16;  // by how much the first may take more
+    return time_of(a) + time_of(a) / kWorthOf < time_of(b);
   });
 }
 

@@ -64,12 +64,18 @@ struct Tiling {
         wide(total % count_of_line),
         rows(static_cast<int>(total / count_of_line)),
         rows_of_line(total) {}
-  int64_t line_of(int64_t i) const { return i / count_of_line; }
-  // In the line; of all.
-  int64_t first_row_of_line(int64_t i) const { return i % count_of_line * rows + std::min(i % count_of_line, wide); }
-  int64_t last_row_of_line(int64_t i) const { return first_row_of_line(i) + rows_of(i) - 1; }
-  int64_t first_row(int64_t i) const { return line_of(i) * rows_of_line + first_row_of_line(i); }
-  int rows_of(int64_t i) const { return rows + (i % count_of_line < wide ? 1 : 0); }
+  struct Place {
+    int64_t line = 0, first_row = 0;  // first_row: in the line
+    int rows = 0;
+  };
+  Place place(int64_t i) const {
+    const int64_t line = i / count_of_line, number = i - line * count_of_line;
+    return {line, number * rows + std::min(number, wide), rows + (number < wide ? 1 : 0)};
+  }
+  // Of all lines.
+  int64_t first_row(int64_t i) const { return row(place(i)); }
+  int64_t row(const Place& place) const { return place.line * rows_of_line + place.first_row; }
+  int rows_of(int64_t i) const { return place(i).rows; }
 };
 
 // What is multiplied in a step: elements, or the parts of a word.
@@ -102,6 +108,7 @@ struct ProductCode {
   bool has_fixed_stride = false;  // with open sizes: all but a_stride, so that addresses of rows need no arithmetic
   bool has_half_vectors = false;  // of half as many lanes as registers have
   bool has_windows = false;     // of floats: the sum goes over some lines, each of so many steps, which lie apart in A
+  bool keeps_sums = false;      // of floats: those of a tile may be of several runs, as with blocks
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
   DType result = DType::F32;      // I8, U8: quantized behind the epilogue
@@ -130,7 +137,7 @@ struct ProductCode {
   bool takes_sizes() const { return is_integer() || has_open_sizes; }
   bool operator==(const ProductCode&) const = default;
   // What dequantizes in its loop has all rows in one tile, and takes all steps at once.
-  bool has_blocks() const { return block < depth && !has_few_bits(); }
+  bool has_blocks() const { return (block < depth || keeps_sums) && !has_few_bits(); }
   int lanes() const { return describe(isa).lanes / (has_half_vectors ? 2 : 1); }
   int panel_columns() const { return tile.vectors * lanes(); }
   // Panels that an entry for so few rows works on side by side, as sums of one would wait for each other.
@@ -182,6 +189,7 @@ enum ProductArgument : uint8_t {
   // Of windows only.
   kLines,       // each of kSteps
   kLineStride,  // elements of A from line to line
+  kLineSteps,   // steps of the panel from line to line
   // With fetches_ahead: lines of the cache from kAhead on, so many in each of the first kFetches · kStepsOfFetch steps (of windows: of each line).
   kAhead,
   kFetches,
@@ -210,9 +218,9 @@ bool is_of_few_bits(DType dtype);
 
 // Tiles that fill the registers, the one first that is expected to be the fastest as a rule.
 std::span<const Tile> product_tiles(Isa isa);
-// The one of them that is expected to be the fastest for so many columns, if so many panels are computed together; with AVX-512 one of at most so many
-// vectors, and 2 or more.
-Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once = 1, int most_vectors = 4);
+// The one of them that is expected to be the fastest for so many columns, if so many panels are computed together; one of at most so many vectors, and 2 or
+// more. `rows`: of a line that tiles do not go on from to the next; 0: there are many.
+Tile product_tile(Isa isa, int64_t columns, int64_t panels_at_once = 1, int most_vectors = 4, int64_t rows = 0);
 // The tile that an implementation is called after: "generated:product:6x4"; none: the expected one is meant.
 std::optional<Tile> tile_named(std::string_view implementation);
 // Those names, for all instruction sets.

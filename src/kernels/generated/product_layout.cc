@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 6;
+constexpr int64_t kCodeVersion = 7;
 
 // How many of the rows at that distance fall into the same set of the first-level cache, at most.
 int rows_in_one_set(int64_t stride, int rows) {
@@ -125,6 +125,13 @@ Tensor unpack_elements(const Tensor& packed, const Shape& shape, const StridedOp
   return tensor;
 }
 
+// Windows of a row of y, from which tiles do not go on to the next; 0: they do, or it is not known.
+int64_t windows_of_row(const KernelData& data, const ProductLayout& layout) {
+  if (layout.taps == 1 || !data.is_static()) return 0;
+  const std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data.attributes, input_shapes(data));
+  return rows && rows->taps() ? rows->product(input_shapes(data)).y_shape.end()[-2] : 0;
+}
+
 }  // namespace
 
 std::vector<int64_t> ProductLayout::of_weights() const {
@@ -201,7 +208,8 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
     layout.integers.factors = code.factors;
     if (!read_integer_operands(data, layout)) return std::nullopt;
   }
-  code.tile = product_tile(code.isa, layout.columns);
+  constexpr int kMostVectors = 4;
+  code.tile = product_tile(code.isa, layout.columns, 1, kMostVectors, windows_of_row(data, layout));
   if (const std::optional<Tile> named = tile_named(data.implementation)) {
     const auto tiles = product_tiles(code.isa);
     if (is_integer || *named == code.tile || std::ranges::find(tiles, *named) == tiles.end()) return std::nullopt;
@@ -216,8 +224,12 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   code.block = product_block(code.depth);
   if (is_of_few_bits(code.weights) && !read_few_bits(data, *weights, code)) return std::nullopt;
   code.a_stride = row_stride(code.depth, code.tile);
-  code.has_windows = layout.taps > 1;
-  if (code.has_windows) code.block = block_of_lines(layout.depth, data.input(1).constant.shape());
+  code.has_windows = layout.taps > 1;  // pixels that are apart are copied, as each is read for many columns
+  if (code.has_windows) {
+    const Shape& shape = data.input(1).constant.shape();
+    code.keeps_sums = WindowTaps::may_add_runs(ConvolutionRows::read(data.attributes, shape), shape[1]);
+    code.block = block_of_lines(layout.depth, shape);
+  }
   const InputDescription& rows = data.input(0);
   const bool has_one_tile = data.op == "MatMul" && rows.is_static() && element_count(*rows.shape) <= code.tile.rows * layout.depth;
   code.fetches_ahead = !code.has_few_bits() && !has_one_tile;

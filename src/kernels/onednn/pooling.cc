@@ -92,6 +92,9 @@ class Pooling : public ShapedKernel {
 };
 
 std::unique_ptr<PreparedKernel> prepare_pooling(KernelData& data) {
+  const DType dtype = data.input(0).dtype;
+  const bool has_loops = dtype == DType::F32 || dtype == DType::I8 || dtype == DType::U8;
+  if (has_loops && data.attributes.get_int("channels_last", 0) != 0) return nullptr;  // loops:pooling
   if (!Pooling::type_of_elements(data) || data.num_outputs != 1) return nullptr;
   return prepare_shaped<Pooling>(data);
 }

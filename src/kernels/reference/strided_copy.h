@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "anfora/tensor.h"
+#include "kernels/kernel.h"
 
 namespace anfora::kernels {
 
