@@ -234,6 +234,9 @@ class GeneratedProduct : public PreparedKernel {
     return entries;
   }
 
+  int64_t all_weight_bytes() const { return layout_.panels() * layout_.code.weight_bytes(layout_.code.depth); }
+  // Whether they are a block that stays in the second-level cache, and a tile in the first: 64 to 256 channels take .9 of the time so.
+  bool has_few_weights() const { return all_weight_bytes() <= second_level_cache() / 2 && layout_.code.block >= layout_.code.depth; }
   bool dequantizes_before(const ProductPlan& plan) const { return layout_.code.has_few_bits() && plan.tiling.count > 1; }
 
   // Some steps of a panel, from step k on.
@@ -281,7 +284,9 @@ class GeneratedProduct : public PreparedKernel {
       arguments[kAddend0Stride + 2 * i] = plan.addend_strides[i];
     }
     if (plan.gathers_blocks) return run_gathered(context, plan, arguments);
-    const int64_t panels = layout_.panels(), tiles = plan.tiling.count, threads = thread_count();
+    // A thread has whole rows where it can: those that it computed of the operand are in its cache, and the next kernel's will be.
+    const int64_t panels_of_part = has_few_weights() ? layout_.panels() : 1, panels = layout_.panels() / panels_of_part;
+    const int64_t tiles = plan.tiling.count, threads = thread_count();
     // Several parts for each thread, so that all have about the same to do.
     constexpr int64_t kPartsOfThread = 4;
     const int64_t wanted = threads == 1 ? 1 : ceil_div(kPartsOfThread * threads, std::ssize(plan.matrices) * panels);
@@ -289,12 +294,12 @@ class GeneratedProduct : public PreparedKernel {
     // Reading weights takes as long as multiplying so many rows by them.
     constexpr int64_t kRowsOfReading = 8;
     const int64_t cost = std::clamp(plan.rows, kRowsOfReading, std::max(kRowsOfReading, ceil_div(tiles, blocks) * layout_.code.tile.rows)) *
-                         layout_.code.depth * layout_.code.panel_columns();
+                         layout_.code.depth * layout_.code.panel_columns() * panels_of_part;
     parallel_for(std::ssize(plan.matrices) * blocks * panels, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       while (begin < end) {  // what lies in one block of one matrix at a time
         const int64_t block = begin / panels, first = begin % panels, count = std::min(panels - first, end - begin);
         const int64_t part = block % blocks;
-        run_block(plan, arguments, block / blocks, tiles * part / blocks, tiles * (part + 1) / blocks, first, count);
+        run_block(plan, arguments, block / blocks, tiles * part / blocks, tiles * (part + 1) / blocks, first * panels_of_part, count * panels_of_part);
         begin += count;
       }
     });
@@ -344,12 +349,9 @@ class GeneratedProduct : public PreparedKernel {
     const bool dequantizes = dequantizes_before(plan);
     // Where there is one tile, all panels at once, and all of their depth, as nobody reads them again.
     const bool is_alone = last_tile - first_tile == 1 && !dequantizes && !plan.taps;
-    // Few weights stay in the second-level cache, and a tile in the first: 64 to 256 channels take .9 of the time.
-    const int64_t weight_bytes = layout_.panels() * layout_.code.weight_bytes(layout_.code.depth);
-    const bool are_few = weight_bytes <= second_level_cache() / 2 && layout_.code.block >= layout_.code.depth && !dequantizes;
-    const int64_t together = is_alone || are_few ? count : 1, depth = layout_.code.depth,
+    const int64_t together = is_alone || (has_few_weights() && !dequantizes) ? count : 1, depth = layout_.code.depth,
                   block_depth = is_alone ? depth : layout_.code.block;
-    const bool fetches_ahead = layout_.code.fetches_ahead && !is_alone && weight_bytes > second_level_cache() / 2;
+    const bool fetches_ahead = layout_.code.fetches_ahead && !is_alone && all_weight_bytes() > second_level_cache() / 2;  // few stay there from block to block
     const int64_t first_row = plan.tiling.first_row(first_tile);
     const int64_t all_rows = plan.tiling.first_row(last_tile) - first_row;
     const int64_t rows_of_sums = block_depth < depth ? all_rows * count : layout_.code.has_blocks() ? layout_.code.tile.rows : 0;

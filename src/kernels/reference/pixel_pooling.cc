@@ -3,11 +3,15 @@
 //     y[line, column, c] = max, Σ / count  of  x[line', column', c]      over the window's taps that read the image
 //
 // Where x is f32 the sums are, too: windows are small.
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
+
 #include <cstring>
 #include <memory>
 #include <ranges>
 #include <span>
-#include <type_traits>
+#include <utility>
 
 #include "anfora/error.h"
 #include "kernels/reference/fold.h"
@@ -19,76 +23,101 @@
 namespace anfora::kernels {
 namespace {
 
-constexpr size_t kVectorBytes = 32;
-
+// So many elements side by side; one: the element.
+template <class T, size_t kCount>
+struct Lanes {
+  using Type [[gnu::vector_size(kCount * sizeof(T))]] = T;
+};
 template <class T>
-using Vector [[gnu::vector_size(kVectorBytes)]] = T;
+struct Lanes<T, 1> {
+  using Type = T;
+};
+template <class T>
+constexpr size_t kLanes = 32 / sizeof(T);
 
-// Folds are of vectors, or of single elements.
-struct LargestOfTaps {
-  template <class T>
-  static constexpr T initial = MaxFold::initial<T>;
-  // As MaxFold: a NaN stays.
-  template <class V>
-  static V fold(V so_far, V x) {
-    V larger = x > so_far ? x : so_far;
+// The largest of some taps, lane by lane. As MaxFold: a NaN stays.
+template <class T, size_t kCount>
+class LargestOfTaps {
+ public:
+  using V = typename Lanes<T, kCount>::Type;
+  void add(V x) {
+    const V larger = x > value_ ? x : value_;
+    value_ = x != x ? x : larger;
+  }
+  void add(V x, V y) { add(x), add(y); }
+  V result(int64_t) const { return value_; }
+
+ private:
+  V value_ = V{} + MaxFold::initial<T>;
+};
+
 #ifdef __AVX__
-    if constexpr (std::is_same_v<V, Vector<float>>) larger = __builtin_ia32_maxps256(x, so_far);  // the same, in one instruction
+// Two taps in four instructions: one tells whether either is a NaN.
+template <>
+class LargestOfTaps<float, 8> {
+ public:
+  using V = __m256;
+  void add(V x) { add(x, x); }
+  void add(V x, V y) {
+    asm("" : "+x"(x), "+x"(y));  // or GCC 12 loads them once more for each use
+    value_ = _mm256_max_ps(y, _mm256_max_ps(x, value_));
+    is_no_number_ = _mm256_or_ps(is_no_number_, _mm256_cmp_ps(x, y, _CMP_UNORD_Q));
+  }
+  V result(int64_t) const { return _mm256_or_ps(value_, is_no_number_); }  // all bits: a NaN
+
+ private:
+  V value_ = _mm256_set1_ps(MaxFold::initial<float>), is_no_number_ = _mm256_setzero_ps();
+};
 #endif
-    return x != x ? x : larger;
-  }
-  template <class V>
-  static V finish(V value, int64_t) {
-    return value;
-  }
+
+template <class T, size_t kCount>
+class MeanOfTaps {
+ public:
+  using V = typename Lanes<T, kCount>::Type;
+  void add(V x) { sum_ += x; }
+  void add(V x, V y) { sum_ += x + y; }
+  V result(int64_t count) const { return count == 0 ? V{} : sum_ / static_cast<T>(count); }
+
+ private:
+  V sum_{};
 };
 
-struct MeanOfTaps {
-  template <class T>
-  static constexpr T initial = 0;
-  template <class V>
-  static V fold(V so_far, V x) {
-    return so_far + x;
-  }
-  template <class V>
-  static V finish(V sum, int64_t count) {
-    return count == 0 ? V{} : sum / static_cast<float>(count);
-  }
-};
-
-// y[i] = finish(fold of tap[i] of all taps).
-template <class Fold, class T, class Finish>
-void fold_taps(std::span<const T* const> taps, int64_t count, T* y, const Finish& finish) {
-  constexpr int64_t kLanes = kVectorBytes / sizeof(T);
+// y[i] = what the fold gives of tap[i] of all taps.
+template <template <class, size_t> class Fold, class T>
+void fold_taps(std::span<const T* const> taps, int64_t size, int64_t count, T* y) {
+  constexpr auto kStep = static_cast<int64_t>(kLanes<T>);
+  using Vectors = Fold<T, kLanes<T>>;
   const auto load = [](const T* from) {
-    Vector<T> lanes;
+    typename Vectors::V lanes;
     std::memcpy(&lanes, from, sizeof lanes);
     return lanes;
   };
-  const auto store = [&](Vector<T> value, T* to) {
-    value = finish(value);
-    std::memcpy(to, &value, sizeof value);
-  };
-  const Vector<T> initial = Vector<T>{} + Fold::template initial<T>;
-  int64_t i = 0;
-  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
-    Vector<T> a = initial, b = initial, c = initial, d = initial;
-    for (const T* tap : taps) {
-      const T* from = tap + i;
-      a = Fold::fold(a, load(from)), b = Fold::fold(b, load(from + kLanes));
-      c = Fold::fold(c, load(from + 2 * kLanes)), d = Fold::fold(d, load(from + 3 * kLanes));
+  const auto store = [](typename Vectors::V value, T* to) { std::memcpy(to, &value, sizeof value); };
+  const size_t pairs = taps.size() / 2;
+  int64_t at = 0;
+  for (; at + 4 * kStep <= size; at += 4 * kStep) {
+    Vectors a, b, c, d;
+    for (size_t i = 0; i < pairs; ++i) {
+      const T *x = taps[2 * i] + at, *other = taps[2 * i + 1] + at;
+      a.add(load(x), load(other)), b.add(load(x + kStep), load(other + kStep));
+      c.add(load(x + 2 * kStep), load(other + 2 * kStep)), d.add(load(x + 3 * kStep), load(other + 3 * kStep));
     }
-    store(a, y + i), store(b, y + i + kLanes), store(c, y + i + 2 * kLanes), store(d, y + i + 3 * kLanes);
+    if (taps.size() % 2 != 0) {
+      const T* x = taps.back() + at;
+      a.add(load(x)), b.add(load(x + kStep)), c.add(load(x + 2 * kStep)), d.add(load(x + 3 * kStep));
+    }
+    store(a.result(count), y + at), store(b.result(count), y + at + kStep);
+    store(c.result(count), y + at + 2 * kStep), store(d.result(count), y + at + 3 * kStep);
   }
-  for (; i + kLanes <= count; i += kLanes) {
-    Vector<T> value = initial;
-    for (const T* tap : taps) value = Fold::fold(value, load(tap + i));
-    store(value, y + i);
+  for (; at + kStep <= size; at += kStep) {
+    Vectors fold;
+    for (const T* tap : taps) fold.add(load(tap + at));
+    store(fold.result(count), y + at);
   }
-  for (; i < count; ++i) {
-    T value = Fold::template initial<T>;
-    for (const T* tap : taps) value = Fold::fold(value, tap[i]);
-    y[i] = finish(value);
+  for (; at < size; ++at) {
+    Fold<T, 1> fold;
+    for (const T* tap : taps) fold.add(tap[at]);
+    y[at] = fold.result(count);
   }
 }
 
@@ -98,7 +127,7 @@ int64_t counted_taps(const WindowAxis& axis, int64_t i, bool counts_padding) {
   return counts_padding ? axis.taps_with_padding(i) : inside.last - inside.first;
 }
 
-template <class Fold, class T>
+template <template <class, size_t> class Fold, class T>
 void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Tensor& y) {
   constexpr int64_t kGrain = 65536;  // elements read
   const WindowAxis& last = window.axes.back();
@@ -117,7 +146,8 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Ten
   const T* from = x.data<T>().data();
   T* const to = y.data<T>().data();
   parallel_for(lines, grain_of(kGrain, last.output * window.taps() * channels), [&](int64_t begin, int64_t end) {
-    ScratchVector<const T*> first_pixels, taps;  // of the lines that windows of a line of y see
+    ScratchVector<const T*> first_pixels;  // of the lines that windows of a line of y see
+    Scratch<const T*> taps(static_cast<size_t>(window.taps()));
     Scratch<T> folded(folds_lines ? static_cast<size_t>(last.input * channels) : 0);
     for (int64_t line = begin; line < end; ++line) {
       first_pixels.assign(1, from);
@@ -136,17 +166,17 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Ten
       }
       for (const T*& pixel : first_pixels) pixel += rest * size;  // the image
       if (folds_lines) {
-        fold_taps<Fold, T>(first_pixels, last.input * channels, folded.data(), [](auto value) { return value; });
+        fold_taps<Fold, T>(first_pixels, last.input * channels, 1, folded.data());
         first_pixels.assign(1, folded.data());
       }
       T* pixel_of_y = to + line * last.output * channels;
       for (const Column& column : columns) {
-        taps.clear();
+        const T** end = taps.data();
         for (const T* pixel : first_pixels) {
           const T* tap = pixel + column.first_tap;
-          for (int64_t i = 0; i < column.taps; ++i, tap += last.dilation * channels) taps.push_back(tap);
+          for (int64_t i = 0; i < column.taps; ++i, tap += last.dilation * channels) *end++ = tap;
         }
-        fold_taps<Fold, T>(taps, channels, pixel_of_y, [&](auto value) { return Fold::finish(value, count * column.counted); });
+        fold_taps<Fold, T>({taps.data(), end}, channels, count * column.counted, pixel_of_y);
         pixel_of_y += channels;
       }
     }
