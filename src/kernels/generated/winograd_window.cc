@@ -105,15 +105,18 @@ std::optional<int64_t> WinogradShape::image_of_x(int64_t image, int64_t tap) con
 bool WinogradShape::is_worthwhile() const {
   // In multiply-adds, as measured with AVX-512 and AVX2: for an element of what tiles read and of what they give, and for a weight that is read or made; twice as many
   // where those that are made together do not stay in the second-level cache.
-  constexpr double kOfSpread = 12, kOfResult = 30, kOfWeight = 20;
+  // Channels of a group are a part of each pixel's: where pixels are a multiple of a kilobyte apart, they share few sets of the caches.
+  const bool share_sets = groups > 1 && groups * C * int64_t{sizeof(float)} % 1024 == 0;
+  const double of_element = share_sets ? 40 : 0, of_spread = 12 + of_element, of_result = 30 + of_element;
+  constexpr double kOfWeight = 20;
   constexpr int kVectorsOfPanel = 2;
   const int64_t made_together = (form.axes == 2 ? 2 : 1) * form.patch() * depth() * kVectorsOfPanel * describe(best_isa()).lanes;
   const double of_made_weight = made_together * int64_t{sizeof(float)} > second_level_cache() / 2 ? 24 : 12;
   auto number = [](int64_t count) { return static_cast<double>(count); };
   const double taps_of_all = number(images() * down.taps_read * across.taps_read);
   const double direct = number(frames.kernel * C * K) * (taps_of_all + kOfWeight * number(taps()));
-  const double of_products = number(depth() * K) * (number(tiles()) + of_made_weight) + kOfSpread * number(tiles() * groups * depth());
-  const double of_results = kOfResult * number(tiles() * results_down() * form.results * K);
+  const double of_products = number(depth() * K) * (number(tiles()) + of_made_weight) + of_spread * number(tiles() * groups * depth());
+  const double of_results = of_result * number(tiles() * results_down() * form.results * K);
   return number(form.matrices()) * of_products + of_results < 0.9 * direct;
 }
 
