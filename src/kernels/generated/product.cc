@@ -91,6 +91,7 @@ struct ProductPlan : ProductPlaces {
     return lines * kLineElements * int64_t{sizeof(float)};
   }
   int64_t all_rows() const { return std::ssize(matrices) * rows; }
+
   ProductAttributes::Shapes shapes;
   std::optional<ConvolutionRows> convolution;
   std::optional<GatheredRows> gathered;
@@ -285,17 +286,17 @@ class GeneratedProduct : public PreparedKernel {
     }
     if (plan.gathers_blocks) return run_gathered(context, plan, arguments);
     // A thread has whole rows where it can: those that it computed of the operand are in its cache, and the next kernel's will be.
-    const int64_t panels_of_part = has_few_weights() ? layout_.panels() : 1, panels = layout_.panels() / panels_of_part;
-    const int64_t tiles = plan.tiling.count, threads = thread_count();
+    const int64_t tiles = plan.tiling.count, matrices = std::ssize(plan.matrices), threads = thread_count();
+    const int64_t panels_of_part = has_few_weights() && matrices * tiles >= threads ? layout_.panels() : 1, panels = layout_.panels() / panels_of_part;
     // Several parts for each thread, so that all have about the same to do.
     constexpr int64_t kPartsOfThread = 4;
-    const int64_t wanted = threads == 1 ? 1 : ceil_div(kPartsOfThread * threads, std::ssize(plan.matrices) * panels);
+    const int64_t wanted = threads == 1 ? 1 : ceil_div(kPartsOfThread * threads, matrices * panels);
     const int64_t blocks = std::clamp(wanted, ceil_div(tiles, plan.tiles_of_block), tiles);
     // Reading weights takes as long as multiplying so many rows by them.
     constexpr int64_t kRowsOfReading = 8;
     const int64_t cost = std::clamp(plan.rows, kRowsOfReading, std::max(kRowsOfReading, ceil_div(tiles, blocks) * layout_.code.tile.rows)) *
                          layout_.code.depth * layout_.code.panel_columns() * panels_of_part;
-    parallel_for(std::ssize(plan.matrices) * blocks * panels, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
+    parallel_for(matrices * blocks * panels, grain_of(kWork, cost), [&](int64_t begin, int64_t end) {
       while (begin < end) {  // what lies in one block of one matrix at a time
         const int64_t block = begin / panels, first = begin % panels, count = std::min(panels - first, end - begin);
         const int64_t part = block % blocks;
