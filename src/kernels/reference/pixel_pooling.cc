@@ -2,7 +2,7 @@
 //
 //     y[line, column, c] = max, Σ / count  of  x[line', column', c]      over the window's taps that read the image
 //
-// Where x is f32 the sums are, too: windows are small.
+// Where x is f32 the sums are, too: of many taps those of lines are added.
 #ifdef __AVX__
 #include <immintrin.h>
 #endif
@@ -132,9 +132,15 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Ten
   constexpr int64_t kGrain = 65536;  // elements read
   const WindowAxis& last = window.axes.back();
   const std::span<const WindowAxis> outer(window.axes.data(), window.rank() - 1);
-  const int64_t channels = x.dim(x.rank() - 1), lines = y.size() / (last.output * channels), taps_of_lines = window.taps() / last.kernel;
-  // Where windows overlap enough, the lines that they see are folded into one first.
-  const bool folds_lines = taps_of_lines > 1 && (taps_of_lines + 1) * last.input + last.kernel * last.output < taps_of_lines * last.kernel * last.output;
+  const int64_t channels = x.dim(x.rank() - 1), lines = y.size() / (last.output * channels);
+  // Taps that may read the image: of a line, and lines of them.
+  const int64_t taps_of_line = std::min(last.kernel, last.input);
+  int64_t tap_lines = 1;
+  for (const WindowAxis& axis : outer) tap_lines *= std::min(axis.kernel, axis.input);
+  // Where windows overlap enough, or are large, the lines that they see are folded into one first.
+  constexpr int64_t kManyTaps = 256;
+  const int64_t apart = tap_lines * taps_of_line * last.output, folded_first = (tap_lines + 1) * last.input + taps_of_line * last.output;
+  const bool folds_lines = tap_lines > 1 && (folded_first < apart || tap_lines * taps_of_line > kManyTaps);
   struct Column {
     int64_t first_tap, taps, counted;  // first_tap: element of a line
   };
@@ -145,9 +151,9 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Ten
   }
   const T* from = x.data<T>().data();
   T* const to = y.data<T>().data();
-  parallel_for(lines, grain_of(kGrain, last.output * window.taps() * channels), [&](int64_t begin, int64_t end) {
+  parallel_for(lines, grain_of(kGrain, apart * channels), [&](int64_t begin, int64_t end) {
     ScratchVector<const T*> first_pixels;  // of the lines that windows of a line of y see
-    Scratch<const T*> taps(static_cast<size_t>(window.taps()));
+    Scratch<const T*> taps(static_cast<size_t>(tap_lines * taps_of_line));
     Scratch<T> folded(folds_lines ? static_cast<size_t>(last.input * channels) : 0);
     for (int64_t line = begin; line < end; ++line) {
       first_pixels.assign(1, from);
