@@ -446,6 +446,9 @@ TEST(GeneratedProduct, ConvolutionsOfWindows) {
         Case{{1, 12, 11, 6}, {18, 6, 3, 3}, last.with("dilations", Dims{3, 1}).with("pads", ones)},
         Case{{1, 9, 9, 3}, {17, 3, 3, 3}, last.with("pads", Dims{-1, -2, -1, 1})}, Case{{1, 9, 9, 3}, {17, 3, 3, 3}, last.with("pads", Dims{-1, -2, -1, -1})},
         Case{{1, 2, 1, 20}, {16, 20, 5, 5}, last.with("pads", Dims{4, 3, 5, 4})},
+        Case{{2, 2, 40, 3}, {48, 3, 1, 2}, last.with("dilations", Dims{2, 3}).with("pads", Dims{0, 3, 5, 1})},
+        Case{{1, 3, 20, 24}, {48, 24, 2, 2}, last.with("dilations", Dims{1, 3}).with("pads", Dims{0, 3, 7, 1})},
+        Case{{1, 3, 20, 5}, {48, 5, 2, 3}, last.with("pads", Dims{5, 3, 7, 4})},
         // Windows of one line: of long ones those without padding are read of the image itself.
         Case{{2, 12, 4}, {17, 4, 5}, last.with("pads", Dims{2, 3})}, Case{{1, 40, 6}, {18, 6, 3}, last.with("dilations", Dims{4}).with("pads", Dims{4, 5})},
         Case{{1, 2, 20}, {3, 20, 7}, last.with("pads", Dims{6, 6})}, Case{{1, 40000, 16}, {16, 16, 3}, last.with("dilations", Dims{5}).with("pads", Dims{5, 5})},

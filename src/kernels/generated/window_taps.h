@@ -56,7 +56,7 @@ class WindowTaps {
     int64_t lines = 0, steps = 0;
     int64_t line_stride = 0, line_steps = 0;  // of x and of the weights, from line to line
   };
-  // f(run) for all that a tile reads by some lines of taps, which see the image. Where there are none: nothing, or runs of no lines.
+  // f(run) for all that a tile reads by some lines of taps, which see the image. Where there are none: nothing if runs are added up, else one of no lines.
   template <class F>
   void for_each_run(const Row& row, int64_t place, int64_t count, WindowAxis::Taps lines, const F& f) const;
 
@@ -74,13 +74,17 @@ class WindowTaps {
 
 template <class F>
 void WindowTaps::for_each_run(const Row& row, int64_t place, int64_t count, WindowAxis::Taps lines, const F& f) const {
+  if (lines.first >= lines.last) {
+    if (!adds_runs(place, count)) f(Run{.places = count});
+    return;
+  }
   auto from = [&](int64_t line, int64_t at, int64_t tap) {
     return row.from + line * line_stride() + (across_.start(at) + tap * across_.dilation) * channels_;
   };
   // Taps that lie side by side, as lines.
   auto run_lines = [&](int64_t first, int64_t places, WindowAxis::Taps taps) {
     f(Run{first, places, from(lines.first, place + first, taps.first), lines.first * steps_of_line() + taps.first * channels_,
-          std::max<int64_t>(lines.last - lines.first, 0), (taps.last - taps.first) * channels_, line_stride(), steps_of_line()});
+          lines.last - lines.first, (taps.last - taps.first) * channels_, line_stride(), steps_of_line()});
   };
   const WindowAxis::Taps all{0, across_.kernel};
   if (!adds_runs(place, count) && are_side_by_side()) {
