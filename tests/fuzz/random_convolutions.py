@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Random convolutions and poolings, of sizes known and not, by one thread and two, beside ONNX Runtime.
+
+usage: random_convolutions.py [--count N] [--seed S] [--only NUMBER]
+
+Windows of one to three axes with strides, dilations, groups and padding on any side, also beyond the image; few channels and many; with a bias, an addend and
+an activation; poolings between pointwise convolutions, so that their channels are last. What differs by more than sums in another order may, or has another
+shape, is printed with its number, which --only does again. Needs the package anfora, and PyPI's onnx and onnxruntime; skipped (77) without these two.
+"""
+import argparse
+import random
+import sys
+
+import anfora
+import numpy as np
+
+try:
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:
+    print("skipped: PyPI's onnx and onnxruntime are not installed")
+    sys.exit(77)
+
+MOST_PRODUCTS = 100_000_000
+TOLERANCE = 3e-5  # of the largest element: 4 × what F(4,3) of Winograd's transforms rounds
+OPSET = 20
+
+
+class Case:
+    """A model, and an input of it."""
+
+    def __init__(self, seed, number):
+        self.random = random.Random(f"{seed} {number}")
+        self.values = np.random.default_rng([seed, number])
+        self.constants = {}
+        self.nodes = []
+        self.draw_convolution() if self.random.random() < 0.7 else self.draw_pooling()
+
+    def constant(self, *shape, scale=1.0):
+        name = f"c{len(self.constants)}"
+        self.constants[name] = (self.values.standard_normal(shape) * scale).astype(np.float32)
+        return name
+
+    def add(self, op, *inputs, **attributes):
+        self.nodes.append(helper.make_node(op, list(inputs), [f"y{len(self.nodes)}"], **attributes))
+        return self.nodes[-1].output[0]
+
+    def draw_axes(self, sizes, windows):
+        choose = self.random.choice
+        rank = choose([1, 2, 2, 2, 3])
+        self.sizes = [choose(sizes) for _ in range(rank)]
+        return {"kernel_shape": [choose(windows) for _ in range(rank)], "strides": [choose([1, 1, 2, 3]) for _ in range(rank)]}
+
+    def draw_convolution(self):
+        choose = self.random.choice
+        axes = self.draw_axes([1, 2, 3, 5, 7, 8, 13, 14, 20, 29, 40], [1, 1, 2, 3, 3, 5, 7])
+        rank = len(self.sizes)
+        axes["dilations"] = [choose([1, 1, 1, 2, 3]) for _ in range(rank)]
+        axes["pads"] = [choose([0, 0, 1, 1, 2, 3, 5]) for _ in range(2 * rank)]
+        groups = choose([1, 1, 1, 1, 2, 4])
+        inputs, results = choose([1, 2, 3, 4, 7, 8, 15, 16, 17, 24, 32, 40, 64, 130, 270]), groups * choose([1, 3, 8, 16, 17, 24, 25, 32, 33, 48, 63, 64, 72, 96, 130])
+        self.shape = [choose([1, 1, 2, 3]), inputs * groups, *self.sizes]
+        taps = int(np.prod(axes["kernel_shape"]))
+        self.products = self.shape[0] * int(np.prod(self.sizes)) * inputs * results * taps
+        weights = self.constant(results, inputs, *axes["kernel_shape"], scale=(inputs * taps) ** -0.5)
+        y = self.add("Conv", "x", weights, self.constant(results), group=groups, **axes)
+        if self.random.random() < 0.4:  # as of a skip connection
+            y = self.add("Add", y, self.add("Conv", "x", self.constant(results, inputs, *axes["kernel_shape"], scale=0.1), group=groups, **axes))
+        activation = choose(["", "Relu", "Sigmoid", "HardSwish"])
+        if activation:
+            self.add(activation, y)
+
+    def draw_pooling(self):
+        choose = self.random.choice
+        axes = self.draw_axes([1, 2, 3, 5, 7, 8, 13, 20], [1, 2, 3, 3, 5, 7])
+        axes["kernel_shape"] = [min(window, size) for window, size in zip(axes["kernel_shape"], self.sizes)]
+        axes["pads"] = [choose([0, 0, 1]) if window > 1 else 0 for window in axes["kernel_shape"] * 2]
+        op = choose(["MaxPool", "AveragePool"])
+        if op == "AveragePool":
+            axes["count_include_pad"] = choose([0, 1])
+        if not axes.get("count_include_pad"):
+            axes["ceil_mode"] = choose([0, 0, 1])
+        channels = choose([1, 3, 8, 15, 16, 31, 32, 33, 64, 70, 128, 200])
+        self.shape = [choose([1, 2]), channels, *self.sizes]
+        self.products = 2 * self.shape[0] * int(np.prod(self.sizes)) * channels**2
+        weights = self.constant(channels, channels, *[1] * len(self.sizes), scale=channels**-0.5)
+        self.add("Conv", self.add(op, self.add("Conv", "x", weights), **axes), weights)
+
+    def model(self, has_open_sizes):
+        dims = [f"d{i}" if has_open_sizes and i != 1 else dim for i, dim in enumerate(self.shape)]
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)
+        y = helper.make_tensor_value_info(self.nodes[-1].output[0], TensorProto.FLOAT, None)
+        constants = [numpy_helper.from_array(value, name) for name, value in self.constants.items()]
+        graph = helper.make_graph(self.nodes, "convolutions", [x], [y], constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9).SerializeToString()
+
+    def describe(self):
+        shapes = {name: list(value.shape) for name, value in self.constants.items()}
+        return f"x {self.shape}, constants {shapes}\n" + "\n".join("    " + helper.printable_node(node) for node in self.nodes)
+
+
+def expected(model, x):
+    """None where ONNX Runtime has no such operator, or windows do not fit."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+    except Exception:  # of several classes of its own
+        return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int)
+    arguments = parser.parse_args()
+    onnxruntime.set_default_logger_severity(4)
+    compared = differing = 0
+    for number in range(arguments.count) if arguments.only is None else [arguments.only]:
+        case = Case(arguments.seed, number)
+        if case.products > MOST_PRODUCTS:
+            continue
+        x = case.values.standard_normal(case.shape).astype(np.float32)
+        wanted = expected(case.model(False), x)
+        if wanted is None or wanted.size == 0:
+            continue
+        compared += 1
+        for has_open_sizes in (False, True):
+            for threads in (1, 2):
+                y = np.asarray(anfora.load(case.model(has_open_sizes)).compile(threads=threads).run({"x": x})[0])
+                same_shape = y.shape == wanted.shape
+                if same_shape and np.abs(y - wanted).max() <= TOLERANCE * np.abs(wanted).max():
+                    continue
+                differing += 1
+                print(f"number {number}, {threads} threads, sizes {'open' if has_open_sizes else 'known'}: "
+                      f"{np.abs(y - wanted).max() if same_shape else f'{y.shape} for {wanted.shape}'}\n  {case.describe()}")
+    print(f"{compared} compared, {differing} differ")
+    return 1 if differing or not compared else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
