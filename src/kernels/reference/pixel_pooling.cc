@@ -25,21 +25,21 @@ namespace {
 
 // So many elements side by side; one: the element.
 template <class T, size_t kCount>
-struct Lanes {
+struct PooledLanes {
   using Type [[gnu::vector_size(kCount * sizeof(T))]] = T;
 };
 template <class T>
-struct Lanes<T, 1> {
+struct PooledLanes<T, 1> {
   using Type = T;
 };
 template <class T>
-constexpr size_t kLanes = 32 / sizeof(T);
+constexpr size_t kPooledLanes = 32 / sizeof(T);
 
 // The largest of some taps, lane by lane. As MaxFold: a NaN stays.
 template <class T, size_t kCount>
 class LargestOfTaps {
  public:
-  using V = typename Lanes<T, kCount>::Type;
+  using V = typename PooledLanes<T, kCount>::Type;
   void add(V x) {
     const V larger = x > value_ ? x : value_;
     value_ = x != x ? x : larger;
@@ -73,7 +73,7 @@ class LargestOfTaps<float, 8> {
 template <class T, size_t kCount>
 class MeanOfTaps {
  public:
-  using V = typename Lanes<T, kCount>::Type;
+  using V = typename PooledLanes<T, kCount>::Type;
   void add(V x) { sum_ += x; }
   void add(V x, V y) { sum_ += x + y; }
   V result(int64_t count) const { return count == 0 ? V{} : sum_ / static_cast<T>(count); }
@@ -85,8 +85,8 @@ class MeanOfTaps {
 // y[i] = what the fold gives of tap[i] of all taps.
 template <template <class, size_t> class Fold, class T>
 void fold_taps(std::span<const T* const> taps, int64_t size, int64_t count, T* y) {
-  constexpr auto kStep = static_cast<int64_t>(kLanes<T>);
-  using Vectors = Fold<T, kLanes<T>>;
+  constexpr auto kStep = static_cast<int64_t>(kPooledLanes<T>);
+  using Vectors = Fold<T, kPooledLanes<T>>;
   const auto load = [](const T* from) {
     typename Vectors::V lanes;
     std::memcpy(&lanes, from, sizeof lanes);
