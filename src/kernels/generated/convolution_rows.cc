@@ -62,7 +62,7 @@ std::optional<ConvolutionRows> ConvolutionRows::resolve(const AttributeSet& attr
   if (x.size() != w.size() || x.size() < 3 || x.back() != w[1]) return std::nullopt;
   ConvolutionRows rows;
   rows.batch_ = x[0], rows.channels_ = x.back(), rows.columns_ = w[0];
-  rows.window_ = read_window(attributes, x.size() - 2, std::span(w).subspan(2));
+  rows.window_ = read(attributes, w);
   resolve_window(rows.window_, std::span(x).subspan(1, x.size() - 2));
   if (rows.batch_ * rows.window_.outputs() == 0 || element_count(w) == 0 || element_count(x) == 0) return std::nullopt;
   if (shapes.size() > 2 && shapes[2] && *shapes[2] != Shape{rows.columns_}) return std::nullopt;
@@ -99,8 +99,8 @@ std::optional<StridedProduct> ConvolutionRows::product_in_place(const InputShape
   return result;
 }
 
-bool ConvolutionRows::is_pointwise(const Window& window) {
-  return std::ranges::all_of(window.axes, [](const WindowAxis& axis) {
+bool ConvolutionRows::is_pointwise() const {
+  return std::ranges::all_of(window_.axes, [](const WindowAxis& axis) {
     return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
   });
 }

@@ -28,8 +28,7 @@ class ConvolutionRows {
   // Sizes of images are not known yet.
   static Window read(const AttributeSet& attributes, const Shape& weights) { return read_window(attributes, weights.size() - 2, std::span(weights).subspan(2)); }
   // Whether rows of A are those of x.
-  static bool is_pointwise(const Window& window);
-  bool is_pointwise() const { return is_pointwise(window_); }
+  bool is_pointwise() const;
 
   // Inputs 2 and 3 are added: a row, and what has the shape of the result.
   StridedProduct product(const InputShapes& shapes) const;
