@@ -191,30 +191,18 @@ class ChannelsLast {
     const std::span<double> means = context_.workspace_of<double>(size);
     const std::span<T> centers = context_.workspace_of<T>(size), factors = context_.workspace_of<T>(size);
     for_each_block([&](int64_t block, int64_t first, int64_t count, int64_t) {
-      double* sum = sums.data() + block * channels_;
-      std::fill_n(sum, channels_, 0);
-      for (int64_t i = 0; i < count; ++i) {
-        const T* row = x + first + i * channels_;
-        ANFORA_INDEPENDENT_ITERATIONS
-        for (int64_t c = 0; c < channels_; ++c) sum[c] += row[c];
-      }
+      sum_positions(x + first, count, sums.data() + block * channels_, [](T element, int64_t) { return static_cast<double>(element); });
     });
     for_each_group(sums, [&](int64_t n, int64_t c, double mean) {
       means[n * channels_ + c] = mean;
       centers[n * channels_ + c] = static_cast<T>(mean);
     });
     for_each_block([&](int64_t block, int64_t first, int64_t count, int64_t n) {
-      double* sum = sums.data() + block * channels_;
       const double* mean = means.data() + n * channels_;
-      std::fill_n(sum, channels_, 0);
-      for (int64_t i = 0; i < count; ++i) {
-        const T* row = x + first + i * channels_;
-        ANFORA_INDEPENDENT_ITERATIONS
-        for (int64_t c = 0; c < channels_; ++c) {
-          const double deviation = row[c] - mean[c];
-          sum[c] += deviation * deviation;
-        }
-      }
+      sum_positions(x + first, count, sums.data() + block * channels_, [mean](T element, int64_t c) {
+        const double deviation = element - mean[c];
+        return deviation * deviation;
+      });
     });
     for_each_group(sums, [&](int64_t n, int64_t c, double variance) {
       factors[n * channels_ + c] = static_cast<T>(inverse_deviation(variance, epsilon) * static_cast<double>(scale[c]));
@@ -231,6 +219,25 @@ class ChannelsLast {
   }
 
  private:
+  // sums[c] = Σ term(element, c) over `count` positions, some of which are added at a time.
+  template <class T, class Term>
+  void sum_positions(const T* x, int64_t count, double* sums, const Term& term) const {
+    constexpr int64_t kTogether = 8;
+    std::fill_n(sums, channels_, 0);
+    auto add = [&](const T* rows, auto positions) {
+      ANFORA_INDEPENDENT_ITERATIONS
+      for (int64_t c = 0; c < channels_; ++c) {
+        double sum = sums[c];
+#pragma GCC unroll 8
+        for (int64_t i = 0; i < positions.value; ++i) sum += term(rows[i * channels_ + c], c);
+        sums[c] = sum;
+      }
+    };
+    int64_t position = 0;
+    for (; position + kTogether <= count; position += kTogether) add(x + position * channels_, std::integral_constant<int64_t, kTogether>());
+    for (; position < count; ++position) add(x + position * channels_, std::integral_constant<int64_t, 1>());
+  }
+
   // body(block, its first element, its positions, its instance)
   template <class Body>
   void for_each_block(Body&& body) const {
