@@ -21,7 +21,12 @@ std::optional<int64_t> constant_of(const runtime::SizeExpression& size) {
 // Of a kernel's output, where it is the same in every run.
 std::optional<int64_t> bytes_of_output(const runtime::Executable& executable, const runtime::Function& function, uint32_t output) {
   const uint32_t buffer = function.output_buffers[output];
-  if (buffer < function.buffers.size()) return constant_of(function.buffers[buffer].bytes);
+  if (buffer < function.buffers.size()) {
+    std::optional<int64_t> bytes = constant_of(function.buffers[buffer].bytes);
+    const auto slice = std::ranges::find(function.slices, output, &runtime::Slice::output);
+    if (bytes && slice != function.slices.end()) *bytes = *bytes / slice->distance * slice->row_bytes;
+    return bytes;
+  }
   if (&function != &executable.program().functions[executable.program().main]) return std::nullopt;
   const auto result = std::ranges::find(function.result_outputs, output);
   if (result == function.result_outputs.end()) return std::nullopt;

@@ -29,16 +29,24 @@ Datum KernelContext::take_input(size_t i) {
 }
 
 Tensor& KernelContext::allocate_output(size_t i, DType dtype, std::span<const int64_t> shape) {
-  if (i < planned_.size() && planned_[i].defined() && dtype != DType::String) {
-    const Tensor& planned = planned_[i];
-    Tensor output = Tensor::view(dtype, shape, const_cast<void*>(planned.raw()), planned.owner());
-    if (output.bytes() == planned.bytes()) {
+  if (const Tensor* planned = planned_output(i); planned && dtype != DType::String) {
+    Tensor output = Tensor::view(dtype, shape, const_cast<void*>(planned->raw()), planned->owner());
+    if (output.bytes() == planned->bytes()) {
       outputs_[i] = std::move(output);
       return outputs_[i].tensor();
     }
   }
   outputs_[i] = workspace_ ? workspace_->blocks().allocate(dtype, shape) : Tensor::allocate(dtype, shape);
   return outputs_[i].tensor();
+}
+
+OutputRows KernelContext::allocate_output_rows(size_t i, DType dtype, std::span<const int64_t> shape) {
+  const int64_t distance = row_distance(i), element = static_cast<int64_t>(element_bytes(dtype));
+  if (distance == 0 || distance % element != 0) return {allocate_output(i, dtype, shape), shape.empty() ? 1 : shape.back()};
+  Tensor output = Tensor::view(dtype, shape, const_cast<void*>(planned_[i].raw()), planned_[i].owner());
+  if (output.bytes() != planned_[i].bytes()) return {allocate_output(i, dtype, shape), shape.back()};
+  outputs_[i] = std::move(output);
+  return {outputs_[i].tensor(), distance / element};
 }
 
 std::mt19937_64& KernelContext::random() const {
@@ -59,22 +67,32 @@ void* Workspace::get(size_t bytes) {
   return beyond_.emplace_back(blocks_.allocate(DType::U8, std::array{static_cast<int64_t>(bytes)})).raw();
 }
 
-void KernelRegistry::add(std::string_view name, KernelFunction function) {
-  auto at = std::ranges::lower_bound(entries_, name, {}, &std::pair<std::string_view, KernelFunction>::first);
-  if (at != entries_.end() && at->first == name) {
+void KernelRegistry::add(std::string_view name, KernelFunction function, Rows rows_of_output) {
+  auto at = std::ranges::lower_bound(entries_, name, {}, &Entry::name);
+  if (at != entries_.end() && at->name == name) {
     throw Error(ErrorCode::Internal, fmt::format("two kernels are named {}", name));
   }
-  entries_.emplace(at, name, function);
+  entries_.insert(at, {name, function, rows_of_output});
+}
+
+const KernelRegistry::Entry* KernelRegistry::find_entry(std::string_view name) const {
+  auto at = std::ranges::lower_bound(entries_, name, {}, &Entry::name);
+  return at != entries_.end() && at->name == name ? &*at : nullptr;
 }
 
 KernelFunction KernelRegistry::find(std::string_view name) const {
-  auto at = std::ranges::lower_bound(entries_, name, {}, &std::pair<std::string_view, KernelFunction>::first);
-  return at != entries_.end() && at->first == name ? at->second : nullptr;
+  const Entry* entry = find_entry(name);
+  return entry ? entry->function : nullptr;
+}
+
+Rows KernelRegistry::rows_of_output(std::string_view name) const {
+  const Entry* entry = find_entry(name);
+  return entry ? entry->rows_of_output : Rows::Dense;
 }
 
 std::vector<std::string_view> KernelRegistry::names() const {
   std::vector<std::string_view> result;
-  for (const auto& entry : entries_) result.push_back(entry.first);
+  for (const Entry& entry : entries_) result.push_back(entry.name);
   return result;
 }
 

@@ -44,6 +44,13 @@ class Workspace {
   std::vector<Tensor> beyond_;  // blocks of this invocation
 };
 
+// An output whose rows, those of its last axis, may lie apart: where it is a part of a larger tensor, or of a Concat's along that axis.
+struct OutputRows {
+  Tensor& tensor;  // of that shape; where the first row begins
+  int64_t stride;  // elements from one row to the next
+  bool are_apart() const { return stride != (tensor.rank() == 0 ? 1 : tensor.shape().back()); }
+};
+
 // One invocation of a kernel. Omitted optional inputs are None data; inputs past the end count as omitted.
 class KernelContext {
  public:
@@ -76,11 +83,15 @@ class KernelContext {
   // Room for output i: planned memory if there is some of the right size, else a new tensor. The bytes are
   // not initialized, and may be those of an input when the operator is declared in-place.
   Tensor& allocate_output(size_t i, DType dtype, std::span<const int64_t> shape);
+  // The same for a kernel that writes rows where they are wanted (PreparedKernel::writes_rows_apart()).
+  OutputRows allocate_output_rows(size_t i, DType dtype, std::span<const int64_t> shape);
   void set_output(size_t i, Datum value) { outputs_[i] = std::move(value); }
   // The memory planned for output i, null when there is none: for kernels whose output may be a view on an input.
   const Tensor* planned_output(size_t i) const {
-    return i < planned_.size() && planned_[i].defined() ? &planned_[i] : nullptr;
+    return i < planned_.size() && planned_[i].defined() && row_distance(i) == 0 ? &planned_[i] : nullptr;
   }
+  // By output, the bytes from one row to the next where planned memory is the first of rows that lie apart; else 0.
+  void place_rows_apart(std::span<const int64_t> distances) { row_distances_ = distances; }
 
   // Memory for this invocation alone, uninitialized. Not for the body of a parallel loop, where threads would share it (Scratch).
   void* workspace(size_t bytes) { return shared_workspace().get(bytes); }
@@ -108,12 +119,15 @@ class KernelContext {
   std::mt19937_64& random() const;
 
  private:
+  int64_t row_distance(size_t i) const { return i < row_distances_.size() ? row_distances_[i] : 0; }
+
   const AttributeSet& attributes_;
   std::span<const Datum* const> inputs_;
   std::span<Datum> outputs_;
   std::span<const Tensor> planned_;
   std::mt19937_64* random_;
   std::span<const bool> last_uses_;
+  std::span<const int64_t> row_distances_;
   Workspace& shared_workspace() { return workspace_ ? *workspace_ : *(workspace_ = &own_workspace_.emplace()); }
 
   Workspace* workspace_;
@@ -122,15 +136,25 @@ class KernelContext {
 
 using KernelFunction = void (*)(KernelContext&);
 
+// Whether a kernel allocates output 0 by KernelContext::allocate_output_rows().
+enum class Rows : uint8_t { Dense, Apart };
+
 // Name → reference kernel. Names are the operators' ("Relu"); other domains are qualified ("ai.onnx.ml::Scaler").
 class KernelRegistry {
  public:
-  void add(std::string_view name, KernelFunction function);
+  void add(std::string_view name, KernelFunction function, Rows rows_of_output = Rows::Dense);
   KernelFunction find(std::string_view name) const;  // null when there is none
+  Rows rows_of_output(std::string_view name) const;
   std::vector<std::string_view> names() const;       // sorted
 
  private:
-  std::vector<std::pair<std::string_view, KernelFunction>> entries_;  // sorted by name
+  struct Entry {
+    std::string_view name;
+    KernelFunction function;
+    Rows rows_of_output;
+  };
+  const Entry* find_entry(std::string_view name) const;
+  std::vector<Entry> entries_;  // sorted by name
 };
 
 // All reference kernels, made once.

@@ -87,6 +87,8 @@ class PreparedKernel {
   virtual void run(KernelContext& context, State* state) const = 0;
   // Whether there is a packed copy of input i, a constant: no run reads its elements again, only dtype and shape.
   virtual bool has_packed(size_t /*i*/) const { return false; }
+  // Whether output 0 is allocated by KernelContext::allocate_output_rows().
+  virtual bool writes_rows_apart() const { return false; }
 };
 
 // A prepared kernel with what it needs to run outside of a machine, by one thread at a time.

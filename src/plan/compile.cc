@@ -106,7 +106,7 @@ runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const
     const bool is_main = f == builder.program->main;
     const Donation donation = is_main ? plan_donation(drafts[f], retained) : Donation();
     functions.push_back(emit(
-        drafts[f], plan_memory(drafts[f], is_main ? main_symbols : own_symbols, calls, retained, donation), builder));
+        drafts[f], plan_memory(drafts[f], is_main ? main_symbols : own_symbols, calls, retained, donation, *builder.program), builder));
     if (!is_main) functions.back().symbols = own_symbols.sources();
   }
   functions[builder.program->main].symbols = main_symbols.sources();

@@ -63,6 +63,8 @@ class Emission {
       for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
         outputs_[v] = static_cast<uint32_t>(function_.output_buffers.size());
         function_.output_buffers.push_back(memory_.buffer_of[v]);
+        if (!memory_.slices.empty() && memory_.slices[v].whole != Slice::kNone)
+          function_.slices.push_back({outputs_[v], memory_.slices[v].offset, memory_.slices[v].row_bytes, memory_.slices[v].distance});
         if (!function_.carried.empty()) function_.output_carried.push_back(memory_.carried_of[v]);
       }
       runtime::Kernel& kernel = *program_.program->kernels[step.target];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "plan/slices.h"
+
 namespace anfora::plan {
 namespace {
 
@@ -20,7 +22,7 @@ struct Class {
 class MemoryPlanner {
  public:
   MemoryPlanner(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
-                const RetainedArguments& retained, const Donation& donation)
+                const RetainedArguments& retained, const Donation& donation, std::vector<Slice> slices)
       : draft_(draft),
         symbols_(symbols),
         calls_(calls),
@@ -28,7 +30,9 @@ class MemoryPlanner {
         donation_(donation),
         viewed_(draft.viewed()),
         dims_(draft.graph->module().context().dims()),
-        last_read_(draft.lifetimes().last_read) {}
+        last_read_(draft.lifetimes().last_read) {
+    plan_.slices = std::move(slices);
+  }
 
   MemoryPlan run() {
     plan_.buffer_of.assign(draft_.value_types.size(), Function::kNoBuffer);
@@ -41,6 +45,10 @@ class MemoryPlanner {
       for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
         if (is_donated(v)) {
           plan_.donated.push_back({v, donation_.memory_of[v]});
+        } else if (is_slice(v)) {
+          plan_.buffer_of[v] = buffer_of_whole(s, plan_.slices[v].whole);
+        } else if (plan_.buffer_of[v] != Function::kNoBuffer) {
+          continue;  // a whole, with its first slice
         } else if (class_of_[v] == v) {
           place(s, v);
         } else {
@@ -106,6 +114,19 @@ class MemoryPlanner {
     const bool takes_over = v == draft_.steps[s].first_result && !plan_.reusable[s].empty();
     plan_.carried_of[v] = static_cast<uint32_t>(plan_.carried.size());
     plan_.carried.push_back({std::move(size), takes_over ? 1u : 2u});
+  }
+
+  bool is_slice(Value v) const { return !plan_.slices.empty() && plan_.slices[v].whole != Slice::kNone; }
+
+  uint32_t buffer_of_whole(uint32_t s, Value whole) {
+    uint32_t& buffer = plan_.buffer_of[whole];
+    if (buffer == Function::kNoBuffer) {
+      Class& members = classes_[whole];
+      members.bytes = bytes_of(dims_, draft_.value_types[whole]);
+      buffer = static_cast<uint32_t>(plan_.buffers.size());
+      plan_.buffers.push_back({s, members.last_read, symbols_.lower(*members.bytes)});
+    }
+    return buffer;
   }
 
   // Gives value v, which step s writes and which is no view, a buffer if it can have one.
@@ -182,8 +203,11 @@ class MemoryPlanner {
 }  // namespace
 
 MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
-                       const RetainedArguments& retained, const Donation& donation) {
-  return MemoryPlanner(draft, symbols, calls, retained, donation).run();
+                       const RetainedArguments& retained, const Donation& donation, const runtime::Program& program) {
+  auto with = [&](std::vector<Slice> slices) { return MemoryPlanner(draft, symbols, calls, retained, donation, std::move(slices)).run(); };
+  MemoryPlan plan = with({});
+  std::vector<Slice> slices = choose_slices(draft, plan, program);
+  return slices.empty() ? std::move(plan) : with(std::move(slices));
 }
 
 }  // namespace anfora::plan

@@ -13,6 +13,8 @@
 //              size before it is computed. It has a block of its own (support/block_pool.h), which the last handle gives
 //              back. A result of the main function is written to the caller's memory, where the caller gives some.
 //
+// What is only a part of a Concat may lie in its result's buffer (plan/slices.h).
+//
 // An operator declared in-place may write over an input's buffer that dies there; the result then continues the
 // buffer. For a block the same is decided at run time, by whether the input's handle is the only one.
 #pragma once
@@ -27,9 +29,17 @@
 
 namespace anfora::plan {
 
+// Where a part lies in the result of a Concat (plan/slices.h), in bytes: its first row, and how long rows are and how far apart.
+struct Slice {
+  static constexpr Value kNone = UINT32_MAX;
+  Value whole = kNone;
+  int64_t offset = 0, row_bytes = 0, distance = 0;
+};
+
 struct MemoryPlan {
   std::vector<runtime::Buffer> buffers;
   std::vector<uint32_t> buffer_of;  // by value: Function::kNoBuffer, kSharesInput or a buffer
+  std::vector<Slice> slices;         // by value, whose buffer is the whole's; empty where there are none
   std::vector<runtime::CarriedValue> carried;
   std::vector<uint32_t> carried_of;  // by value: Function::kNoBuffer, or which one it is
   // By result of the function: the value whose memory is the result's and no other's, which a kernel writes; else kNoValue.
@@ -46,6 +56,6 @@ struct MemoryPlan {
 };
 
 MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
-                       const RetainedArguments& retained, const Donation& donation);
+                       const RetainedArguments& retained, const Donation& donation, const runtime::Program& program);
 
 }  // namespace anfora::plan

@@ -226,6 +226,10 @@ static void serialize(A& archive, Buffer& buffer) {
   archive(buffer.first, buffer.last, buffer.bytes);
 }
 template <class A>
+static void serialize(A& archive, Slice& slice) {
+  archive(slice.output, slice.offset, slice.row_bytes, slice.distance);
+}
+template <class A>
 static void serialize(A& archive, CarriedValue& value) {
   archive(value.bytes, value.places);
 }
@@ -236,7 +240,7 @@ static void serialize(A& archive, DonatedOutput& donated) {
 template <class A>
 static void serialize(A& archive, Function& f) {
   archive(f.name, f.num_arguments, f.num_slots, f.code, f.origins, f.operands, f.releases, f.symbols, f.buffers,
-          f.output_buffers, f.carried, f.output_carried, f.result_outputs, f.donated, f.result_arguments);
+          f.output_buffers, f.slices, f.carried, f.output_carried, f.result_outputs, f.donated, f.result_arguments);
   if (!f.last_uses) f.last_uses = std::make_unique<bool[]>(f.operands.size());
   for (size_t i = 0; i < f.operands.size(); ++i) archive(f.last_uses[i]);
 }
@@ -270,7 +274,7 @@ static void serialize(A& archive, Signature& signature) {
 namespace {
 
 constexpr char kMagic[8] = {'\x7f', 'A', 'N', 'F', 'O', 'R', 'A', '\n'};
-constexpr uint32_t kFormat = 5;
+constexpr uint32_t kFormat = 6;
 
 struct Header {
   char magic[8] = {};

@@ -69,7 +69,8 @@ struct Machine::Frame {
       : function(program.functions[index]),
         index(index),
         slots(function.num_slots),
-        planned(function.output_buffers.size()) {
+        planned(function.output_buffers.size()),
+        row_distances(function.slices.empty() ? 0 : function.output_buffers.size()) {
     operands.reserve(function.operands.size());
     for (Operand operand : function.operands) {
       operands.push_back(operand >= 0 ? &slots[static_cast<size_t>(operand)]
@@ -154,6 +155,17 @@ struct Machine::Frame {
       if (place.offset == MemoryLayout::kNowhere) continue;
       planned[i] = Tensor::view(DType::U8, Shape{place.bytes}, arena.get() + place.offset, nullptr);
     }
+    for (const Slice& slice : function.slices) {
+      const MemoryLayout::Place& whole = layout.places[function.output_buffers[slice.output]];
+      if (whole.offset == MemoryLayout::kNowhere) continue;
+      const int64_t rows = whole.bytes / slice.distance;
+      planned[slice.output] = Tensor::view(DType::U8, Shape{rows * slice.row_bytes}, arena.get() + whole.offset + slice.offset, nullptr);
+      row_distances[slice.output] = rows > 1 ? slice.distance : 0;
+    }
+  }
+  std::span<const int64_t> row_distances_of(const Instruction& instruction) const {
+    if (row_distances.empty()) return {};
+    return std::span(row_distances).subspan(instruction.first_output, instruction.num_results);
   }
 
   std::span<std::byte> workspace_of(const Instruction& instruction) const {
@@ -198,6 +210,7 @@ struct Machine::Frame {
   std::vector<Datum> slots;
   std::vector<const Datum*> operands;  // as Function::operands
   std::vector<Tensor> planned;         // as Function::output_buffers
+  std::vector<int64_t> row_distances;  // likewise, of slices whose rows lie apart; empty where there are none
   std::shared_ptr<SizedLayout> sized;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
@@ -442,6 +455,7 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   workspace_.begin(frame.workspace_of(instruction));
   kernels::KernelContext context(kernel.attributes, inputs, outputs, planned, options.random,
                                  {last_uses, instruction.num_operands}, &workspace_);
+  context.place_rows_apart(frame.row_distances_of(instruction));
   auto invoke = [&] {
     if (kernel.prepared) {
       kernel.prepared->run(context, states_[instruction.target].get());

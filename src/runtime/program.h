@@ -65,6 +65,12 @@ struct Kernel : kernels::KernelData {
   double flops_per_element = 0;
 
   bool is_missing() const { return !prepared && !reference; }
+  // Whether output 0 may be placed so that its rows lie apart.
+  bool writes_rows_apart() const {
+    if (prepared) return prepared->writes_rows_apart();
+    const kernels::KernelRegistry& known = kernels::reference_kernels();
+    return reference && reference == known.find(reference_name) && known.rows_of_output(reference_name) == kernels::Rows::Apart;
+  }
   bool is_prepared_by_name() const { return implementation != "reference" && implementation != "none"; }
 };
 
@@ -75,6 +81,13 @@ struct SymbolSource {
   uint32_t argument = kNone;     // … solved from a dimension of an argument: size = scale · symbol + offset
   uint32_t axis = 0;
   int64_t scale = 1, offset = 0;
+};
+
+// What a kernel writes where a Concat has it: into that one's buffer, which is the output's.
+struct Slice {
+  uint32_t output = 0;  // in Function::output_buffers
+  int64_t offset = 0;   // bytes from the begin of the buffer
+  int64_t row_bytes = 0, distance = 0;  // of its rows, and from one to the next
 };
 
 // What a kernel writes to the memory of an argument, which the caller has given away.
@@ -99,6 +112,7 @@ struct Function {
   static constexpr uint32_t kSharesInput = UINT32_MAX - 1;
   // By kernel output: its buffer, kNoBuffer when the kernel allocates, kSharesInput when it is a view on an input.
   std::vector<uint32_t> output_buffers;
+  std::vector<Slice> slices;
   std::vector<CarriedValue> carried;
   std::vector<uint32_t> output_carried;  // by kernel output: which one it is, or kNoBuffer; empty when there are none
   // By result: the kernel output, in output_buffers, that may lie where the caller wants the result; else kNoOutput. Empty

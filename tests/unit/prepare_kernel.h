@@ -72,6 +72,29 @@ class Constants {
   std::vector<size_t> listed_;
 };
 
+// Expects the same bits where rows of output 0 are parts of longer ones, and nothing written between them.
+inline void expect_rows_apart(const kernels::PreparedKernel& kernel, const AttributeSet& attributes, std::span<const Datum* const> inputs, size_t outputs,
+                              const Tensor& dense) {
+  constexpr size_t kBefore = 3, kBehind = 5;
+  constexpr std::byte kUntouched{0xa5};
+  if (dense.rank() == 0 || dense.size() == 0) return;
+  const size_t element = element_bytes(dense.dtype()), row = static_cast<size_t>(dense.shape().back()) * element,
+               distance = row + (kBefore + kBehind) * element, rows = dense.bytes() / row;
+  std::vector<std::byte> whole(rows * distance, kUntouched), wanted = whole;
+  for (size_t i = 0; i < rows; ++i) std::copy_n(static_cast<const std::byte*>(dense.raw()) + i * row, row, wanted.begin() + static_cast<std::ptrdiff_t>(i * distance + kBefore * element));
+  std::vector<Datum> results(outputs);
+  std::vector<Tensor> planned(outputs);
+  planned[0] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(dense.bytes())}, whole.data() + kBefore * element, nullptr);
+  std::vector<int64_t> distances(outputs);
+  distances[0] = static_cast<int64_t>(distance);
+  kernels::KernelContext context(attributes, inputs, results, planned);
+  context.place_rows_apart(distances);
+  kernel.run(context, kernel.make_state().get());
+  ASSERT_EQ(results[0].tensor().shape(), dense.shape());
+  EXPECT_EQ(results[0].tensor().raw(), planned[0].raw());
+  EXPECT_TRUE(whole == wanted);
+}
+
 // Expects a prepared kernel to exist for these inputs and to agree with the reference kernel. With `open_shapes`
 // nothing is known of the inputs that are no constants but their types. Runs twice, to see what is kept between calls, and
 // again without the constants that the kernel lets go of. What another registry prepares, one of those at run time loads.
@@ -102,6 +125,7 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
     for (size_t i = 0; i < outputs; ++i) {
       if (expected[i].defined()) expect_close(results[i].tensor(), expected[i], tolerance);
     }
+    if (kernel->writes_rows_apart()) expect_rows_apart(*kernel, attributes, pointers, outputs, results[0].tensor());
   };
   auto run = [&] { run_by(prepared); };
   run();

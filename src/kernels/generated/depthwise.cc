@@ -205,6 +205,7 @@ class DepthwiseKernel : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+  bool writes_rows_apart() const override { return true; }
   bool has_packed(size_t i) const override { return i == kFilterWeights || i == kExpansionWeights; }
 
   void run(KernelContext& context, State* state) const override {
@@ -220,7 +221,7 @@ class DepthwiseKernel : public PreparedKernel {
   };
 
   void run(KernelContext& context, const DepthwisePlan& plan) const {
-    const Tensor& result = context.allocate_output(0, DType::F32, plan.result);
+    const OutputRows result = context.allocate_output_rows(0, DType::F32, plan.result);
     const int64_t of_input_row = layout_.has_expansion() ? plan.columns.input * layout_.depth : 0;
     const int64_t overlap = std::max<int64_t>(plan.rows.reach() - plan.rows.stride, 0);  // rows of the input
     const StripWork work = {.images = plan.batch * plan.planes.output,
@@ -251,7 +252,7 @@ class DepthwiseKernel : public PreparedKernel {
   // The channels of some panels, of one plane of the results of all images.
   class BlockRun {
    public:
-    BlockRun(const DepthwiseKernel& kernel, const DepthwisePlan& plan, KernelContext& context, const Tensor& result, int64_t plane, int64_t panel)
+    BlockRun(const DepthwiseKernel& kernel, const DepthwisePlan& plan, KernelContext& context, const OutputRows& result, int64_t plane, int64_t panel)
         : kernel_(kernel),
           layout_(kernel.layout_),
           plan_(plan),
@@ -266,16 +267,16 @@ class DepthwiseKernel : public PreparedKernel {
           expanded_(plan.has_long_tiles ? static_cast<size_t>(Strip::rows_of(plan.rows, plan.strip_results) * plan.columns.input * width_) : 0) {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
-      const int64_t pixels = plane * plan.outputs() * layout_.channels + first_channel_;
+      const int64_t pixels = plane * plan.outputs();
       depthwise_[kImageRowStride] = plan.rows.dilation * line_size_;
       depthwise_[kTapStride] = plan.columns.dilation * width_;
       depthwise_[kPixelStride] = plan.columns.stride * width_;
       depthwise_[kTaps] = plan.columns.kernel;
-      depthwise_[kResult] = address_of(result.data<float>().data() + pixels);
-      depthwise_[kResultStride] = layout_.channels;
+      depthwise_[kResult] = address_of(result.tensor.data<float>().data() + pixels * result.stride + first_channel_);
+      depthwise_[kResultStride] = result.stride;
       depthwise_[kChannels] = left;
       depthwise_[kBias] = address_in(context, kFilterBias, first_channel_);
-      depthwise_[kResidual] = address_in(context, kAddend, pixels);
+      depthwise_[kResidual] = address_in(context, kAddend, pixels * layout_.channels + first_channel_);
       depthwise_[kResidualStride] = layout_.channels;
       depthwise_[kPanels] = panels_;
       depthwise_[kFilterPanelStride] = layout_.taps() * layout_.code.panel_channels();
@@ -383,11 +384,11 @@ class DepthwiseKernel : public PreparedKernel {
       const float* image = top + (columns.start(0) + plan_.padding()) * width_;
       const int64_t tile = plan_.result_tile, rest = columns.output % tile;
       auto run_tiles = [&](int64_t pixel, int64_t number) {
-        const int64_t place = (row * columns.output + pixel) * layout_.channels;
+        const int64_t place = row * columns.output + pixel;
         arguments[kImage] = address_of(image + pixel * columns.stride * width_);
         arguments[kTiles] = number;
-        arguments[kResult] = depthwise_[kResult] + place * int64_t{sizeof(float)};
-        arguments[kResidual] = depthwise_[kResidual] + place * int64_t{sizeof(float)};
+        arguments[kResult] = depthwise_[kResult] + place * depthwise_[kResultStride] * int64_t{sizeof(float)};
+        arguments[kResidual] = depthwise_[kResidual] + place * layout_.channels * int64_t{sizeof(float)};
         kernel_.entry(DepthwiseEntry::Kind::Depthwise, tile)(arguments.data());
       };
       run_tiles(0, columns.output / tile);

@@ -134,6 +134,7 @@ class GroupedConvolution : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+  bool writes_rows_apart() const override { return true; }
   bool has_packed(size_t i) const override { return i == kGroupWeights; }
 
   void run(KernelContext& context, State* state) const override {
@@ -149,7 +150,7 @@ class GroupedConvolution : public PreparedKernel {
   };
 
   void run(KernelContext& context, const GroupedPlan& plan) const {
-    const Tensor& result = context.allocate_output(0, DType::F32, plan.result);
+    const OutputRows result = context.allocate_output_rows(0, DType::F32, plan.result);
     const StripWork work = {.images = plan.batch,
                             .panels = layout_.groups,
                             .panels_at_once = layout_.groups_at_once(),
@@ -171,7 +172,7 @@ class GroupedConvolution : public PreparedKernel {
   // Some groups of one image.
   class BlockRun {
    public:
-    BlockRun(const GroupedConvolution& kernel, const GroupedPlan& plan, KernelContext& context, const Tensor& result, int64_t image, int64_t group)
+    BlockRun(const GroupedConvolution& kernel, const GroupedPlan& plan, KernelContext& context, const OutputRows& result, int64_t image, int64_t group)
         : kernel_(kernel),
           layout_(kernel.layout_),
           plan_(plan),
@@ -183,8 +184,8 @@ class GroupedConvolution : public PreparedKernel {
       strip_.clear_around(plan.line_size, begin, begin + plan.columns.input * layout_.inputs);  // read, but never written
       const int64_t first_channel = group * layout_.results;
       weights_ = kernel.panels_.data<float>().data() + group * layout_.group_weights();
-      arguments_[kY] = address_of(result.data<float>().data() + first_channel);
-      arguments_[kYStride] = layout_.channels();
+      arguments_[kY] = address_of(result.tensor.data<float>().data() + first_channel);
+      arguments_[kYStride] = result.stride;
       arguments_[kColumns] = layout_.results;
       arguments_[kAddend0] = address_in(context, kGroupBias, first_channel);
       arguments_[kAddend1] = address_in(context, kGroupAddend, first_channel);
@@ -239,11 +240,11 @@ class GroupedConvolution : public PreparedKernel {
         arguments[kB] = address_of(weights + group * layout_.group_weights());
         arguments[kAddend0] = arguments_[kAddend0] + channel;
         for (int64_t tile = 0; tile < plan_.tiling.count; ++tile) {
-          const int64_t pixel = plan_.tiling.first_row(tile), place = bytes((pixels_ + row * columns.output + pixel) * layout_.channels());
+          const int64_t pixel = plan_.tiling.first_row(tile), place = pixels_ + row * columns.output + pixel;
           const int count = plan_.tiling.rows_of(tile), at_once = layout_.code.panels_at_once(count);
           arguments[kA] = address_of(image + group * plan_.line_size + pixel * layout_.code.a_stride);
-          arguments[kY] = arguments_[kY] + channel + place;
-          arguments[kAddend1] = arguments_[kAddend1] + channel + place;
+          arguments[kY] = arguments_[kY] + channel + bytes(place * arguments_[kYStride]);
+          arguments[kAddend1] = arguments_[kAddend1] + channel + bytes(place * layout_.channels());
           arguments[kGroups] = layout_.panels_of_group() / at_once;
           arguments[kRest] = layout_.panels_of_group() % at_once;
           kernel_.entries_[count](arguments.data());

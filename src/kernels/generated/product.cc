@@ -147,6 +147,8 @@ class GeneratedProduct : public PreparedKernel {
     return (i == 1 && has_constant_weights_) || (layout_.code.has_few_bits() && (i == kScalesOfB || i == kZerosOfB));
   }
 
+  bool writes_rows_apart() const override { return layout_.has_rows_of_y; }
+
   void run(KernelContext& context, State* state) const override {
     const ProductPlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(std::move(shapes)); });
     return plan ? run(context, *plan) : run_reference(context);
@@ -261,11 +263,11 @@ class GeneratedProduct : public PreparedKernel {
   void run(KernelContext& context, const ProductPlan& plan) const {
     const bool is_integer = layout_.code.is_integer();
     const bool is_sum = is_integer && layout_.code.scale == Scale::None;
-    Tensor& y = context.allocate_output(0, is_sum ? DType::I32 : layout_.code.result, plan.y_shape);
+    const OutputRows y = context.allocate_output_rows(0, is_sum ? DType::I32 : layout_.code.result, plan.y_shape);
     std::array<int64_t, kProductArguments> arguments{};
     const Quantization quantization = quantization_of(context, layout_.code.result);
     arguments[kQuantization] = address_of(&quantization);
-    arguments[kY] = address_of(y.raw());
+    arguments[kY] = address_of(y.tensor.raw());
     arguments[kB] = address_of(weights_.raw());
     if (is_integer) {
       prepare_integers(context, plan, arguments);
@@ -278,7 +280,7 @@ class GeneratedProduct : public PreparedKernel {
       arguments[kLines] = 1;
       arguments[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
     }
-    arguments[kYStride] = plan.y_stride;
+    arguments[kYStride] = plan.y_distance(y);
     for (size_t i = 0; i < 2; ++i) {
       if (layout_.code.epilogue.addends[i] == Addend::None) continue;
       arguments[kAddend0 + 2 * i] = address_of(context.input(2 + i).data<float>().data());
@@ -341,7 +343,7 @@ class GeneratedProduct : public PreparedKernel {
     const bool has_own_rows = plan.copies || layout_.code.is_integer();
     const int64_t a = arguments[kA] + bytes(has_own_rows ? matrix * plan.rows * a_stride : at.a),
                   y_bytes = static_cast<int64_t>(element_bytes(layout_.code.result)),
-                  y = arguments[kY] + at.y * y_bytes;
+                  y_stride = arguments[kYStride], y = arguments[kY] + plan.place_in_y(at, arguments[kYStride]) * y_bytes;
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
                                          arguments[kAddend1] + bytes(at.addends[1])};
     const std::array<int64_t, kProductArguments> of_integers = arguments;
@@ -389,7 +391,7 @@ class GeneratedProduct : public PreparedKernel {
         for (int64_t tile = first_tile; tile < last_tile; ++tile) {
           const Tiling::Place place = plan.tiling.place(tile);
           const int64_t row = plan.tiling.row(place);
-          arguments[kY] = y + (row * plan.y_stride + column) * y_bytes;
+          arguments[kY] = y + (row * y_stride + column) * y_bytes;
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
           arguments[kRowTerms] = of_integers[kRowTerms] + bytes(matrix * plan.rows + row);
@@ -421,7 +423,7 @@ class GeneratedProduct : public PreparedKernel {
                   fetches = arguments[kFetches], width = code.panel_columns();
     const int64_t together = adds_runs ? 1 : panels;
     auto go_to = [&](int64_t number, int64_t first_place) {  // a panel
-      arguments[kY] = y + bytes(first_place * plan.y_stride + number * width);
+      arguments[kY] = y + bytes(first_place * arguments[kYStride] + number * width);
       arguments[kAddend0] = addend0 + bytes(first_place * plan.addend_strides[0] + number * width);
       arguments[kAddend1] = addend1 + bytes(first_place * plan.addend_strides[1] + number * width);
       arguments[kColumns] = columns - number * width;

@@ -186,6 +186,8 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   if (!permutation.empty() && permutation.back() + 1 != std::ssize(permutation)) return std::nullopt;
 
   ProductLayout layout;
+  const std::optional<Shape>& shape_of_b = data.input(1).shape;
+  layout.has_rows_of_y = permutation.empty() && shape_of_b && shape_of_b->size() > 1;
   layout.depth = weights->dims[0];
   layout.columns = weights->dims[1];
   if (data.op == kConvolution) layout.taps = layout.depth / data.input(1).constant.dim(1);

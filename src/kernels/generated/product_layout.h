@@ -44,6 +44,7 @@ struct ProductLayout {
   int64_t depth = 0, columns = 0;  // of the weights
   int64_t taps = 1;                // of a window, f32: the weights are [columns, channels, taps…], the sum goes over [taps…, channels]
   IntegerOperands integers;
+  bool has_rows_of_y = false;      // those of its matrices are of the last axis of the tensor, which is dense
   int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
   int64_t matrix_words() const { return panels() * code.depth * code.panel_columns(); }  // of the weights in panels: words, or elements
   // As numbers, which packed weights and packed code have.

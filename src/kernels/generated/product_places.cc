@@ -10,6 +10,7 @@ int64_t step(const StridedOperand& operand, size_t axis) { return operand.dims[a
 ProductPlaces::ProductPlaces(const StridedProduct& product, const Epilogue& epilogue) {
   const size_t axis = product.y.rank() - 2;
   rows = product.y.dims[axis];
+  columns = product.y.dims[axis + 1];
   a_stride = product.a.strides[axis];
   a_step = product.a.strides[axis + 1];
   y_stride = product.y.strides[axis];

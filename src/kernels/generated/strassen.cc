@@ -335,7 +335,8 @@ class Strassen : public PreparedKernel {
         columns_(layout.columns),
         half_(code_.half_depth(depth_)),
         pairs_(ceil_div(columns_, 2 * code_.panel_columns())),
-        operand_stride_(row_stride(half_, code_.tile)) {}
+        operand_stride_(row_stride(half_, code_.tile)),
+        has_rows_of_y_(layout.has_rows_of_y) {}
 
   // Whether it would for those rows of so many matrices, with the threads that blocks are made for: a run does not ask for its own, as results do not depend on them.
   bool pays(int64_t rows, int64_t matrices) const {
@@ -356,6 +357,7 @@ class Strassen : public PreparedKernel {
   }
 
   bool has_packed(size_t i) const override { return i == 1; }
+  bool writes_rows_apart() const override { return has_rows_of_y_; }
   std::unique_ptr<State> make_state() const override {
     auto plans = std::make_unique<Plans>();
     if (direct_) plans->direct = direct_->make_state();
@@ -384,7 +386,7 @@ class Strassen : public PreparedKernel {
   }
 
   void run(KernelContext& context, const StrassenPlan& plan) const {
-    Tensor& y = context.allocate_output(0, DType::F32, plan.y_shape);
+    const OutputRows y = context.allocate_output_rows(0, DType::F32, plan.y_shape);
     const bool has_scale = data_.op == kPointwise && context.has_input(kRowScale);
     Scratch<float> scaled_steps(has_scale ? static_cast<size_t>(step_factors_.size()) * plan.matrices.size() : 0);
     if (has_scale) scale_steps(context.input(kRowScale), plan, scaled_steps.data());
@@ -419,6 +421,7 @@ class Strassen : public PreparedKernel {
     const float* a = nullptr;
     const float* steps = nullptr;  // D, and what channels are multiplied by
     float* y = nullptr;
+    int64_t y_stride = 0;
     std::array<const float*, 2> addends{};
     float* operands = nullptr;
     float* factors = nullptr;  // R of the upper rows and the lower ones, then their inverses
@@ -493,9 +496,10 @@ class Strassen : public PreparedKernel {
     return {all.begin(), all.end()};
   }
 
-  Block block_of(const KernelContext& context, const StrassenPlan& plan, Tensor& y, int64_t i, float* operands) const {
+  Block block_of(const KernelContext& context, const StrassenPlan& plan, const OutputRows& y, int64_t i, float* operands) const {
     const StrassenPlan::Matrices& at = plan.matrices[static_cast<size_t>(i / plan.blocks)];
-    Block block{.plan = &plan, .a = context.input(0).data<float>().data() + at.a, .y = y.data<float>().data() + at.y, .operands = operands, .factors = operands + operand_elements(plan)};
+    Block block{.plan = &plan, .a = context.input(0).data<float>().data() + at.a, .y_stride = plan.y_distance(y), .operands = operands, .factors = operands + operand_elements(plan)};
+    block.y = y.tensor.data<float>().data() + plan.place_in_y(at, block.y_stride);
     for (size_t k = 0; k < block.addends.size(); ++k) {
       if (code_.epilogue.addends[k] != Addend::None) block.addends[k] = context.input(2 + k).data<float>().data() + at.addends[k];
     }
@@ -696,8 +700,8 @@ class Strassen : public PreparedKernel {
     arguments[kLowerRowFactors] = address_of(block.row_factors(true));
     arguments[kLeftFactors] = address_of(column_factors_.data<float>().data() + column);
     arguments[kRightFactors] = address_of(column_factors_.data<float>().data() + column + to_right);
-    arguments[kFinished] = address_of(block.y + row * block.plan->y_stride + column);
-    arguments[kFinishedStride] = block.plan->y_stride;
+    arguments[kFinished] = address_of(block.y + row * block.y_stride + column);
+    arguments[kFinishedStride] = block.y_stride;
     arguments[kToLower] = block.upper;
     arguments[kToRight] = to_right;
     arguments[kRightColumns] = columns_ - column - to_right;
@@ -721,6 +725,7 @@ class Strassen : public PreparedKernel {
   int64_t half_;   // of the depth, with padding
   int64_t pairs_;  // of panels
   int64_t operand_stride_;
+  bool has_rows_of_y_;  // see ProductLayout
   Tensor weights_, step_factors_, column_factors_;
   TileEntries entries_;
 };

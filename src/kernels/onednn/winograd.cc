@@ -127,13 +127,14 @@ class WinogradInstance : public ShapedKernel::Instance {
     operands.x = context.input(0).data<float>().data();
     if (const Tensor* bias = context.optional_input(2)) operands.bias = bias->data<float>().data();
     if (const Tensor* addend = context.optional_input(3)) operands.addend = addend->data<float>().data();
-    Tensor& y = context.allocate_output(0, DType::F32, s_.y);
-    operands.y = y.data<float>().data();
+    const OutputRows y = other_activation_ ? OutputRows{context.allocate_output(0, DType::F32, s_.y), s_.K} : context.allocate_output_rows(0, DType::F32, s_.y);
+    operands.y = y.tensor.data<float>().data();
+    operands.y_distance = y.stride;
     has_unbounded_ = false;
     is_shared_ ? run_together(operands) : run_blocks(operands);
     if (has_unbounded_) sum_unbounded(operands);
     if (!other_activation_) return;
-    point(y_, y);
+    point(y_, y.tensor);
     onednn::execute(other_activation_, activation_arguments_);
   }
 
@@ -143,6 +144,7 @@ class WinogradInstance : public ShapedKernel::Instance {
   struct Operands {
     const float *x = nullptr, *bias = nullptr, *addend = nullptr;
     float* y = nullptr;
+    int64_t y_distance = 0;  // elements from point to point
   };
 
   static int64_t odd_lines(int64_t elements) {
@@ -322,23 +324,22 @@ class WinogradInstance : public ShapedKernel::Instance {
     });
   }
 
-  // Elements from the first one of y.
+  // Elements from the first one of a dense y.
   int64_t place_in_y(const Place& place) const { return place.image * s_.y_image + place.down * s_.down.y_stride + place.across * s_.across.y_stride; }
 
   // The tile of y from its row of each of the products.
   void gather(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) {
     const Place place = place_of(block.first + tile);
-    const int64_t first = place_in_y(place);
+    const int64_t first = place_in_y(place), row_stride = s_.down.dilation * s_.down.y_stride, column_stride = s_.across.dilation * s_.across.y_stride;
+    auto in_y = [&](int64_t elements) { return elements / s_.K * operands.y_distance; };
     const bool is_bounded = transforms_.gather({.from = between.products() + tile * products_.y_stride(),
                                                 .distance = between.y_distance,
                                                 .channels = s_.K,
                                                 .bias = operands.bias,
-                                                .addend = operands.addend ? operands.addend + first : nullptr,
-                                                .y = operands.y + first,
+                                                .addend = {operands.addend ? operands.addend + first : nullptr, row_stride, column_stride},
+                                                .y = {operands.y + in_y(first), in_y(row_stride), in_y(column_stride)},
                                                 .rows = s_.down.count(place.down, s_.results_down()),
                                                 .columns = s_.across.count(place.across, s_.form.results),
-                                                .row_stride = s_.down.dilation * s_.down.y_stride,
-                                                .column_stride = s_.across.dilation * s_.across.y_stride,
                                                 .activation = activation_});
     is_unbounded_[static_cast<size_t>(block.first + tile)] = !is_bounded;
     if (!is_bounded) has_unbounded_ = true;
@@ -384,7 +385,7 @@ class WinogradInstance : public ShapedKernel::Instance {
       if (operands.bias) value += operands.bias[k];
       if (operands.addend) value += operands.addend[first + k];
       activation_.apply(value);
-      operands.y[first + k] = value;
+      operands.y[first / s_.K * operands.y_distance + k] = value;
     }
   }
 
@@ -431,6 +432,8 @@ class Winograd : public ShapedKernel {
     if (!products_) return false;
     return is_open_ ? pack_open() : prepare_static();
   }
+
+  bool writes_rows_apart() const override { return !other_ && straight_pieces(attributes()).has_value(); }
 
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const std::optional<WinogradShape> shape = applicable(shapes);

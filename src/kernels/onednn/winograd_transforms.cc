@@ -236,12 +236,11 @@ ANFORA_INLINE bool gather(const WinogradResult& result) {
       const Lanes bias = result.bias ? load_lanes<Lanes>(result.bias + channel) : Lanes{};
       for (int64_t r = 0; r < result.rows; ++r) {
         for (int64_t q = 0; q < result.columns; ++q) {
-          const int64_t at = r * result.row_stride + q * result.column_stride + channel;
           Lanes value = tile[r * static_cast<int64_t>(kResults) + q];
           if (result.bias) value += bias;
-          if (result.addend) value += load_lanes<Lanes>(result.addend + at);
+          if (result.addend.first) value += load_lanes<Lanes>(result.addend.at(r, q) + channel);
           activation.apply(value);
-          store_lanes(result.y + at, value);
+          store_lanes(result.y.at(r, q) + channel, value);
         }
       }
     }

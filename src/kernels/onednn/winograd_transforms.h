@@ -20,9 +20,16 @@ struct WinogradResult {
   const float* from = nullptr;  // the row of the first matrix; the others' are `distance` elements apart
   int64_t distance = 0, channels = 0;
   const float* bias = nullptr;    // a value a channel, or none
-  const float* addend = nullptr;  // at the first point, or none; in rows as y
-  float* y = nullptr;             // the first point
-  int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
+  // The first point; the others are some elements apart.
+  template <class T>
+  struct Points {
+    T* first = nullptr;
+    int64_t row_stride = 0, column_stride = 0;
+    T* at(int64_t row, int64_t column) const { return first + row * row_stride + column * column_stride; }
+  };
+  Points<const float> addend;  // or none
+  Points<float> y;
+  int64_t rows = 0, columns = 0;
   StraightPieces activation;
 };
 

@@ -128,11 +128,11 @@ int64_t counted_taps(const WindowAxis& axis, int64_t i, bool counts_padding) {
 }
 
 template <template <class, size_t> class Fold, class T>
-void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Tensor& y) {
+void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, const OutputRows& y) {
   constexpr int64_t kGrain = 65536;  // elements read
   const WindowAxis& last = window.axes.back();
   const std::span<const WindowAxis> outer(window.axes.data(), window.rank() - 1);
-  const int64_t channels = x.dim(x.rank() - 1), lines = y.size() / (last.output * channels);
+  const int64_t channels = x.dim(x.rank() - 1), lines = y.tensor.size() / (last.output * channels);
   // Taps that may read the image: of a line, and lines of them.
   const int64_t taps_of_line = std::min(last.kernel, last.input);
   int64_t tap_lines = 1;
@@ -150,7 +150,7 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Ten
     columns[static_cast<size_t>(i)] = {(last.start(i) + inside.first * last.dilation) * channels, inside.last - inside.first, counted_taps(last, i, counts_padding)};
   }
   const T* from = x.data<T>().data();
-  T* const to = y.data<T>().data();
+  T* const to = y.tensor.data<T>().data();
   parallel_for(lines, grain_of(kGrain, apart * channels), [&](int64_t begin, int64_t end) {
     ScratchVector<const T*> first_pixels;  // of the lines that windows of a line of y see
     Scratch<const T*> taps(static_cast<size_t>(tap_lines * taps_of_line));
@@ -175,7 +175,7 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Ten
         fold_taps<Fold, T>(first_pixels, last.input * channels, 1, folded.data());
         first_pixels.assign(1, folded.data());
       }
-      T* pixel_of_y = to + line * last.output * channels;
+      T* pixel_of_y = to + line * last.output * y.stride;
       for (const Column& column : columns) {
         const T** end = taps.data();
         for (const T* pixel : first_pixels) {
@@ -183,7 +183,7 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, Ten
           for (int64_t i = 0; i < column.taps; ++i, tap += last.dilation * channels) *end++ = tap;
         }
         fold_taps<Fold, T>({taps.data(), end}, channels, count * column.counted, pixel_of_y);
-        pixel_of_y += channels;
+        pixel_of_y += y.stride;
       }
     }
   });
@@ -196,6 +196,7 @@ class PixelPooling : public PreparedKernel {
         is_mean_(data.op == "LoweredAveragePool"),
         counts_padding_(data.attributes.get_int("count_include_pad", 0) != 0) {}
 
+  bool writes_rows_apart() const override { return true; }
   void run(KernelContext& context, State*) const override {
     const Tensor& x = context.input(0);
     if (x.rank() < 3) throw Error(ErrorCode::TypeMismatch, "a pooling needs a batch, axes and channels");
@@ -205,8 +206,8 @@ class PixelPooling : public PreparedKernel {
     Shape shape{x.dim(0)};
     for (const WindowAxis& axis : window.axes) shape.push_back(axis.output);
     shape.push_back(x.shape().back());
-    Tensor& y = context.allocate_output(0, x.dtype(), shape);
-    if (y.size() == 0) return;
+    const OutputRows y = context.allocate_output_rows(0, x.dtype(), shape);
+    if (y.tensor.size() == 0) return;
     switch (x.dtype()) {
       case DType::F32: return is_mean_ ? pool_pixels<MeanOfTaps, float>(window, x, counts_padding_, y) : pool_pixels<LargestOfTaps, float>(window, x, false, y);
       case DType::I8: return pool_pixels<LargestOfTaps, int8_t>(window, x, false, y);

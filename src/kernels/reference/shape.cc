@@ -74,16 +74,16 @@ void size_of(KernelContext& context) {
 }
 
 // The dense tensor whose axis i is axis perm[i] of `data`, seen as of `shape`.
-void permute(const Tensor& data, std::span<const int64_t> shape, std::span<const int64_t> perm, Tensor& output) {
+void permute(const Tensor& data, std::span<const int64_t> shape, std::span<const int64_t> perm, const OutputRows& output) {
   const StridedView view = StridedView::dense(shape).permuted(perm);
-  strided_copy(data.dtype(), view.shape, output.raw(), dense_strides(view.shape), data.raw(), view.strides);
+  strided_copy(data.dtype(), view.shape, output.tensor.raw(), strides_of(output, view.shape), data.raw(), view.strides);
 }
 
 // Output 0, all of whose elements lie in `data`, perhaps elsewhere.
 void move_or_forward(KernelContext& context, const Tensor& data, const StridedView& view) {
   if (view.is_dense() && element_count(view.shape) == data.size()) return forward_or_copy(context, 0, data, view.shape);
-  Tensor& output = context.allocate_output(0, data.dtype(), view.shape);
-  strided_copy(data.dtype(), view.shape, output.raw(), dense_strides(view.shape), element_at(data.dtype(), data.raw(), view.offset), view.strides);
+  const OutputRows output = context.allocate_output_rows(0, data.dtype(), view.shape);
+  strided_copy(data.dtype(), view.shape, output.tensor.raw(), strides_of(output, view.shape), element_at(data.dtype(), data.raw(), view.offset), view.strides);
 }
 
 void transpose(KernelContext& context) {
@@ -117,8 +117,8 @@ void depth_to_space(KernelContext& context) {
   auto [n, c, h, w, b, depth_first] = blocks_of(context);
   if (c % (b * b) != 0) refuse("{} channels do not divide into blocks of {}", c, b * b);
   int64_t depth = c / (b * b);
-  Tensor& output =
-      context.allocate_output(0, data.dtype(), Shape{n, depth, checked_multiply(h, b), checked_multiply(w, b)});
+  const OutputRows output =
+      context.allocate_output_rows(0, data.dtype(), Shape{n, depth, checked_multiply(h, b), checked_multiply(w, b)});
   if (depth_first) return permute(data, Shape{n, b, b, depth, h, w}, Shape{0, 3, 4, 1, 5, 2}, output);
   permute(data, Shape{n, depth, b, b, h, w}, Shape{0, 1, 4, 2, 5, 3}, output);
 }
@@ -130,7 +130,7 @@ void lowered_depth_to_space(KernelContext& context) {
   const int64_t n = data.dim(0), h = data.dim(1), w = data.dim(2), c = data.dim(3), rows = blocks[0], columns = blocks[1];
   if (rows < 1 || columns < 1 || c % (rows * columns) != 0) refuse("{} channels do not divide into blocks of {} x {}", c, rows, columns);
   const int64_t depth = c / (rows * columns);
-  Tensor& output = context.allocate_output(0, data.dtype(), Shape{n, checked_multiply(h, rows), checked_multiply(w, columns), depth});
+  const OutputRows output = context.allocate_output_rows(0, data.dtype(), Shape{n, checked_multiply(h, rows), checked_multiply(w, columns), depth});
   if (is_depth_first(context)) return permute(data, Shape{n, h, w, rows, columns, depth}, Shape{0, 1, 3, 2, 4, 5}, output);
   permute(data, Shape{n, h, w, depth, rows, columns}, Shape{0, 1, 4, 2, 5, 3}, output);
 }
@@ -139,7 +139,7 @@ void space_to_depth(KernelContext& context) {
   const Tensor& data = context.input(0);
   auto [n, c, h, w, b, depth_first] = blocks_of(context);
   if (h % b != 0 || w % b != 0) refuse("{} x {} does not divide into blocks of {}", h, w, b);
-  Tensor& output = context.allocate_output(0, data.dtype(), Shape{n, checked_multiply(c, b * b), h / b, w / b});
+  const OutputRows output = context.allocate_output_rows(0, data.dtype(), Shape{n, checked_multiply(c, b * b), h / b, w / b});
   Shape blocks{n, c, h / b, b, w / b, b};
   permute(data, blocks, depth_first ? Shape{0, 3, 5, 1, 2, 4} : Shape{0, 1, 3, 5, 2, 4}, output);
 }
@@ -177,7 +177,16 @@ void concat(KernelContext& context) {
   if (inputs.empty()) refuse("there is nothing to concatenate");
   int axis = normalize_axis(context.attributes().require_int("axis"), inputs[0]->rank());
   Shape shape = concatenated_shape(inputs, axis);
-  concatenate(inputs, axis, context.allocate_output(0, inputs[0]->dtype(), shape));
+  Tensor& output = context.allocate_output(0, inputs[0]->dtype(), shape);
+  // Parts in the planned memory are rows that lie apart as its rows do.
+  const Tensor* planned = context.planned_output(0);
+  const bool is_planned = planned && planned->raw() == output.raw();
+  for (const Tensor* input : inputs) {
+    const std::ptrdiff_t place = planned ? static_cast<const std::byte*>(input->raw()) - static_cast<const std::byte*>(planned->raw()) : -1;
+    if (!is_planned && place >= 0 && place < static_cast<std::ptrdiff_t>(planned->bytes()) && input->size() > 0)
+      throw Error(ErrorCode::Internal, "a part was written into a result of another size");
+  }
+  concatenate(inputs, axis, output);
 }
 
 IntegerList split_sizes(KernelContext& context, int64_t size) {
@@ -257,15 +266,15 @@ void register_shape(KernelRegistry& registry) {
   registry.add("Unsqueeze", unsqueeze);
   registry.add("Shape", shape_of);
   registry.add("Size", size_of);
-  registry.add("Transpose", transpose);
-  registry.add("DepthToSpace", depth_to_space);
-  registry.add("LoweredDepthToSpace", lowered_depth_to_space);
-  registry.add("SpaceToDepth", space_to_depth);
+  registry.add("Transpose", transpose, Rows::Apart);
+  registry.add("DepthToSpace", depth_to_space, Rows::Apart);
+  registry.add("LoweredDepthToSpace", lowered_depth_to_space, Rows::Apart);
+  registry.add("SpaceToDepth", space_to_depth, Rows::Apart);
   registry.add("Expand", expand);
   registry.add("Tile", tile);
   registry.add("Concat", concat);
   registry.add("Split", split);
-  registry.add("Slice", slice);
+  registry.add("Slice", slice, Rows::Apart);
   registry.add("ReverseSequence", reverse_sequence);
 }
 

@@ -485,13 +485,21 @@ Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis) {
   return shape;
 }
 
+Shape strides_of(const OutputRows& rows, std::span<const int64_t> shape) {
+  Shape strides = dense_strides(shape);
+  if (!rows.are_apart()) return strides;
+  const int64_t length = rows.tensor.shape().back();
+  for (int64_t& stride : strides) stride = stride >= length ? stride / length * rows.stride : stride;
+  return strides;
+}
+
 void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output) {
   int64_t outer = extent(output.shape(), 0, axis), inner = extent(output.shape(), axis + 1, output.rank());
   int64_t row = output.dim(axis) * inner, begin = 0;
   for (const Tensor* input : inputs) {
     int64_t run = input->dim(axis) * inner;
-    strided_copy(output.dtype(), Shape{outer, run}, element_at(output.dtype(), output.raw(), begin), Shape{row, 1},
-                 input->raw(), Shape{run, 1});
+    void* to = element_at(output.dtype(), output.raw(), begin);
+    if (to != input->raw()) strided_copy(output.dtype(), Shape{outer, run}, to, Shape{row, 1}, input->raw(), Shape{run, 1});
     begin += run;
   }
 }

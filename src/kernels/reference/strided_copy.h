@@ -16,6 +16,9 @@ namespace anfora::kernels {
 void strided_copy(DType dtype, std::span<const int64_t> shape, void* to, std::span<const int64_t> to_strides,
                   const void* from, std::span<const int64_t> from_strides);
 
+// As `to_strides`: those of the elements of `rows`, seen as of a shape of which some last axes are a row.
+Shape strides_of(const OutputRows& rows, std::span<const int64_t> shape);
+
 // `count` elements in a row.
 void dense_copy(DType dtype, int64_t count, void* to, const void* from);
 // `count` times the element at `value`.
@@ -38,6 +41,7 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
 void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor& to);
 
 // All inputs, which are of one dtype, one after the other along `axis`, into `output` of the right shape.
+// What lies there already is left.
 void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output);
 // The shape of that; throws when shapes or dtypes do not fit.
 Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis);

@@ -1,0 +1,97 @@
+// Parts of a Concat that are written where its result has them.
+#include "plan/slices.h"
+
+#include "kernels/reference/prepared.h"
+#include "plan_fixture.h"
+#include "prepare_kernel.h"
+
+namespace anfora::plan {
+namespace {
+
+class PlanSlices : public PlanTest {
+ protected:
+  Node* image(std::string_view name, int64_t channels, int64_t width = 4) { return parameter(main, DType::F32, {dim(1), dim(3), dim(width), dim(channels)}, name); }
+  // One whose kernel writes rows that lie apart.
+  Node* turned(Node* x) { return op(main, "Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}); }
+  Node* concat(std::initializer_list<Node*> parts, int64_t axis = -1) { return op(main, "Concat", parts, {{"axis", axis}}); }
+  Node* integers(std::vector<int64_t> values) { return module.constant(Tensor::vector<int64_t>(values)); }
+  // So that the result of a Concat is no result of the function.
+  Node* used(Node* x) { return op(main, "Relu", {x}); }
+
+  // Compiled and run; how many slices there are.
+  size_t slices_of(Node* result, std::vector<Datum> inputs) {
+    runtime::Executable executable = finish(result);
+    run(executable, std::move(inputs));
+    return executable.program().functions[executable.program().main].slices.size();
+  }
+  static Datum random(std::vector<int64_t> shape, int seed) { return random_tensor(std::move(shape), seed); }
+};
+
+TEST_F(PlanSlices, AreWrittenWhereTheWholeHasThem) {
+  Node *x = image("x", 5), *y = image("y", 7), *z = image("z", 2);
+  EXPECT_EQ(slices_of(used(concat({turned(x), turned(y), turned(z)})), {random({1, 3, 4, 5}, 1), random({1, 3, 4, 7}, 2), random({1, 3, 4, 2}, 3)}), 3);
+}
+
+TEST_F(PlanSlices, NotByKernelsThatWriteDenseTensorsAlone) {
+  EXPECT_EQ(slices_of(used(concat({used(image("x", 5)), used(image("y", 7))})), {random({1, 3, 4, 5}, 1), random({1, 3, 4, 7}, 2)}), 0);
+}
+
+TEST_F(PlanSlices, PartsOfConstantsAndArgumentsLeaveRoom) {
+  Node *x = image("x", 5), *y = parameter(main, DType::F32, {dim(1), dim(4), dim(3), dim(6)}, "y");
+  EXPECT_EQ(slices_of(used(concat({y, module.constant(random_tensor({1, 4, 3, 2}, 9)), turned(x)})), {random({1, 3, 4, 5}, 1), random({1, 4, 3, 6}, 2)}), 1);
+}
+
+TEST_F(PlanSlices, NotWhereSomebodyElseReadsThePart) {
+  Node *x = image("x", 5), *y = image("y", 7);
+  Node* part = turned(x);
+  EXPECT_EQ(slices_of(tuple(main, {used(concat({part, turned(y)})), used(part)}), {random({1, 3, 4, 5}, 1), random({1, 3, 4, 7}, 2)}), 1);
+}
+
+TEST_F(PlanSlices, NotTwice) {
+  Node* part = turned(image("x", 5));
+  EXPECT_EQ(slices_of(used(concat({part, part})), {random({1, 3, 4, 5}, 1)}), 0);
+}
+
+TEST_F(PlanSlices, AnyKernelWritesWhereThereIsOneRow) {
+  Node *x = image("x", 5), *y = image("y", 5, 6);
+  auto doubled = [&](Node* of) { return op(main, "Mul", {of, constant({2})}); };
+  Node* transposed = op(main, "Transpose", {concat({doubled(op(main, "Relu", {turned(x)})), doubled(op(main, "Relu", {turned(y)}))}, 1)});
+  EXPECT_EQ(slices_of(used(transposed), {random({1, 3, 4, 5}, 1), random({1, 3, 6, 5}, 2)}), 2);
+}
+
+TEST_F(PlanSlices, NotIntoTheResultOfTheFunction) {
+  EXPECT_EQ(slices_of(concat({turned(image("x", 5)), turned(image("y", 7))}), {random({1, 3, 4, 5}, 1), random({1, 3, 4, 7}, 2)}), 0)
+      << "the caller may give memory for it";
+}
+
+// From the first part on the whole takes memory, and between them lies what needs much.
+TEST_F(PlanSlices, NotWhereTheArenaWouldGrow) {
+  Node *x = image("x", 5), *y = image("y", 500);
+  Node* part = turned(x);
+  Node* large = op(main, "Tile", {y, integers({1, 1, 1, 3})});
+  Node* last = turned(op(main, "Slice", {large, integers({300}), integers({800}),
+                                         integers({3})}));
+  EXPECT_EQ(slices_of(used(concat({part, last})), {random({1, 3, 4, 5}, 1), random({1, 3, 4, 500}, 2)}), 1);
+}
+
+TEST_F(PlanSlices, OfBatchesOfAnySize) {
+  auto batch = [&](std::string_view name, int64_t channels) { return parameter(main, DType::F32, {symbol("n"), dim(3), dim(4), dim(channels)}, name); };
+  Node *x = batch("x", 5), *y = batch("y", 7);
+  runtime::Executable executable = finish(used(concat({turned(x), turned(y)})));
+  EXPECT_EQ(executable.program().functions[0].slices.size(), 2);
+  for (int64_t n : {2, 1, 5}) run(executable, {random({n, 3, 4, 5}, 1), random({n, 3, 4, 7}, 2)});
+}
+
+TEST_F(PlanSlices, OfPoolings) {
+  auto pooled = [&](Node* x) {
+    return op(main, "LoweredMaxPool", {x}, {{"channels_last", int64_t{1}}, {"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{1, 1}}});
+  };
+  CompileOptions options;
+  options.prepared = {&kernels::prepared_reference_kernels()};
+  runtime::Executable executable = finish(used(concat({pooled(image("x", 5)), pooled(image("y", 37))})), options);
+  EXPECT_EQ(executable.program().functions[0].slices.size(), 2);
+  run(executable, {random({1, 3, 4, 5}, 1), random({1, 3, 4, 37}, 2)});
+}
+
+}  // namespace
+}  // namespace anfora::plan
