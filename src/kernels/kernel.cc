@@ -21,6 +21,13 @@ const Tensor& KernelContext::input(size_t i) const {
 
 const Tensor* KernelContext::optional_input(size_t i) const { return has_input(i) ? &inputs_[i]->tensor() : nullptr; }
 
+InputRows KernelContext::input_rows(size_t i) const {
+  const Tensor& tensor = input(i);
+  const int64_t distance = i < input_distances_.size() ? input_distances_[i] : 0;
+  if (distance > 0) return {tensor, distance / static_cast<int64_t>(element_bytes(tensor.dtype()))};
+  return {tensor, tensor.rank() == 0 ? 1 : tensor.shape().back()};
+}
+
 Datum KernelContext::take_input(size_t i) {
   const Datum& datum = input_datum(i);
   // The slot belongs to whoever runs the kernel, who said that it is free after this.
@@ -67,12 +74,12 @@ void* Workspace::get(size_t bytes) {
   return beyond_.emplace_back(blocks_.allocate(DType::U8, std::array{static_cast<int64_t>(bytes)})).raw();
 }
 
-void KernelRegistry::add(std::string_view name, KernelFunction function, Rows rows_of_output) {
+void KernelRegistry::add(std::string_view name, KernelFunction function, RowsApart rows) {
   auto at = std::ranges::lower_bound(entries_, name, {}, &Entry::name);
   if (at != entries_.end() && at->name == name) {
     throw Error(ErrorCode::Internal, fmt::format("two kernels are named {}", name));
   }
-  entries_.insert(at, {name, function, rows_of_output});
+  entries_.insert(at, {name, function, rows});
 }
 
 const KernelRegistry::Entry* KernelRegistry::find_entry(std::string_view name) const {
@@ -85,9 +92,9 @@ KernelFunction KernelRegistry::find(std::string_view name) const {
   return entry ? entry->function : nullptr;
 }
 
-Rows KernelRegistry::rows_of_output(std::string_view name) const {
+RowsApart KernelRegistry::rows_apart(std::string_view name) const {
   const Entry* entry = find_entry(name);
-  return entry ? entry->rows_of_output : Rows::Dense;
+  return entry ? entry->rows : RowsApart();
 }
 
 std::vector<std::string_view> KernelRegistry::names() const {

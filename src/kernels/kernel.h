@@ -44,12 +44,16 @@ class Workspace {
   std::vector<Tensor> beyond_;  // blocks of this invocation
 };
 
-// An output whose rows, those of its last axis, may lie apart: where it is a part of a larger tensor, or of a Concat's along that axis.
-struct OutputRows {
-  Tensor& tensor;  // of that shape; where the first row begins
+// A tensor whose rows, those of its last axis, may lie apart, as those of a part of a larger one do.
+template <class T>
+struct RowsOf {
+  T& tensor;       // of that shape; where the first row begins
   int64_t stride;  // elements from one row to the next
-  bool are_apart() const { return stride != (tensor.rank() == 0 ? 1 : tensor.shape().back()); }
+  int64_t length() const { return tensor.rank() == 0 ? 1 : tensor.shape().back(); }
+  bool are_apart() const { return stride != length(); }
 };
+using InputRows = RowsOf<const Tensor>;
+using OutputRows = RowsOf<Tensor>;
 
 // One invocation of a kernel. Omitted optional inputs are None data; inputs past the end count as omitted.
 class KernelContext {
@@ -75,6 +79,8 @@ class KernelContext {
   const Datum& input_datum(size_t i) const;      // throws InvalidArgument when out of range
   const Tensor& input(size_t i) const;           // throws when absent or not a tensor
   const Tensor* optional_input(size_t i) const;  // null when absent
+  // As input(), for a kernel that reads rows where they are (PreparedKernel::reads_rows_apart()).
+  InputRows input_rows(size_t i) const;
   // Input i as a handle of its own: moved out when this is its last use, so that a sequence that grows in a loop is
   // taken over rather than copied; do not read input i afterwards.
   Datum take_input(size_t i);
@@ -90,8 +96,11 @@ class KernelContext {
   const Tensor* planned_output(size_t i) const {
     return i < planned_.size() && planned_[i].defined() && row_distance(i) == 0 ? &planned_[i] : nullptr;
   }
-  // By output, the bytes from one row to the next where planned memory is the first of rows that lie apart; else 0.
-  void place_rows_apart(std::span<const int64_t> distances) { row_distances_ = distances; }
+  // By output and by input, the bytes from one row to the next where planned memory, or what an input says, is the first of rows that lie apart; else 0.
+  void place_rows_apart(std::span<const int64_t> of_outputs, std::span<const int64_t> of_inputs) {
+    row_distances_ = of_outputs;
+    input_distances_ = of_inputs;
+  }
 
   // Memory for this invocation alone, uninitialized. Not for the body of a parallel loop, where threads would share it (Scratch).
   void* workspace(size_t bytes) { return shared_workspace().get(bytes); }
@@ -127,7 +136,7 @@ class KernelContext {
   std::span<const Tensor> planned_;
   std::mt19937_64* random_;
   std::span<const bool> last_uses_;
-  std::span<const int64_t> row_distances_;
+  std::span<const int64_t> row_distances_, input_distances_;
   Workspace& shared_workspace() { return workspace_ ? *workspace_ : *(workspace_ = &own_workspace_.emplace()); }
 
   Workspace* workspace_;
@@ -136,22 +145,24 @@ class KernelContext {
 
 using KernelFunction = void (*)(KernelContext&);
 
-// Whether a kernel allocates output 0 by KernelContext::allocate_output_rows().
-enum class Rows : uint8_t { Dense, Apart };
+// What a kernel may find apart: rows of output 0, which it allocates by KernelContext::allocate_output_rows(), and of inputs, which it reads by input_rows().
+struct RowsApart {
+  bool of_output = false, of_inputs = false;
+};
 
 // Name → reference kernel. Names are the operators' ("Relu"); other domains are qualified ("ai.onnx.ml::Scaler").
 class KernelRegistry {
  public:
-  void add(std::string_view name, KernelFunction function, Rows rows_of_output = Rows::Dense);
+  void add(std::string_view name, KernelFunction function, RowsApart rows = {});
   KernelFunction find(std::string_view name) const;  // null when there is none
-  Rows rows_of_output(std::string_view name) const;
+  RowsApart rows_apart(std::string_view name) const;
   std::vector<std::string_view> names() const;       // sorted
 
  private:
   struct Entry {
     std::string_view name;
     KernelFunction function;
-    Rows rows_of_output;
+    RowsApart rows;
   };
   const Entry* find_entry(std::string_view name) const;
   std::vector<Entry> entries_;  // sorted by name

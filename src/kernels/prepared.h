@@ -89,6 +89,8 @@ class PreparedKernel {
   virtual bool has_packed(size_t /*i*/) const { return false; }
   // Whether output 0 is allocated by KernelContext::allocate_output_rows().
   virtual bool writes_rows_apart() const { return false; }
+  // Whether input i is read by KernelContext::input_rows().
+  virtual bool reads_rows_apart(size_t /*i*/) const { return false; }
 };
 
 // A prepared kernel with what it needs to run outside of a machine, by one thread at a time.

@@ -55,6 +55,12 @@ class Emission {
     for (Operand operand : step.operands) {
       function_.operands.push_back(operand >= 0 ? static_cast<Operand>(slots_[static_cast<Value>(operand)]) : operand);
     }
+    if (!memory_.slices.empty()) {
+      for (Operand operand : step.operands) {
+        const bool is_slice = operand >= 0 && memory_.slices[static_cast<Value>(operand)].whole != Slice::kNone;
+        function_.operand_slices.push_back(is_slice ? outputs_[static_cast<Value>(operand)] : Function::kNoOutput);
+      }
+    }
     mark_last_uses(s);
     instruction.num_results = step.num_results;
     instruction.result = step.num_results > 0 ? take_slots(step) : 0;

@@ -92,6 +92,10 @@ class MemoryPlanner {
       if (class_of_[v] == kOutside) continue;
       Class& members = classes_[class_of_[v]];
       members.last_read = std::max(members.last_read, last_read_[v]);
+      if (is_slice(v)) {
+        Class& whole = classes_[plan_.slices[v].whole];
+        whole.last_read = std::max(whole.last_read, last_read_[v]);
+      }
     }
   }
 

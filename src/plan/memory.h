@@ -13,7 +13,7 @@
 //              size before it is computed. It has a block of its own (support/block_pool.h), which the last handle gives
 //              back. A result of the main function is written to the caller's memory, where the caller gives some.
 //
-// What is only a part of a Concat may lie in its result's buffer (plan/slices.h).
+// A part of a Concat, and a slice of the last axis, may lie in the buffer of the whole (plan/slices.h).
 //
 // An operator declared in-place may write over an input's buffer that dies there; the result then continues the
 // buffer. For a block the same is decided at run time, by whether the input's handle is the only one.
@@ -29,7 +29,7 @@
 
 namespace anfora::plan {
 
-// Where a part lies in the result of a Concat (plan/slices.h), in bytes: its first row, and how long rows are and how far apart.
+// Where a value lies in the buffer of another (plan/slices.h), in bytes: its first row, and how long rows are and how far apart.
 struct Slice {
   static constexpr Value kNone = UINT32_MAX;
   Value whole = kNone;

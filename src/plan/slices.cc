@@ -10,8 +10,8 @@ namespace {
 
 using ir::Type;
 
-// Steps from the writing of a part to the Concat.
-constexpr uint32_t kFarthest = 512, kFarthestOfSymbolic = 4;  // the latter for each operand
+// Steps by which the memory of a whole may be needed longer; of symbolic sizes, for each operand.
+constexpr uint32_t kFarthest = 512, kFarthestOfSymbolic = 4;
 
 // The elements of the axes from `axis` on, where all are known.
 std::optional<int64_t> elements_from(const Type& type, size_t axis) {
@@ -23,22 +23,40 @@ std::optional<int64_t> elements_from(const Type& type, size_t axis) {
   return elements;
 }
 
+bool has_one_row(const Type& type, size_t axis) {
+  return std::ranges::all_of(type.dims().first(axis), [](ir::Dim dim) { return dim.is_constant() && dim.constant() == 1; });
+}
+
 class SliceChoice {
  public:
   SliceChoice(const Draft& draft, const MemoryPlan& plan, const runtime::Program& program)
-      : draft_(draft), plan_(plan), program_(program), viewed_(draft.viewed()), lifetimes_(draft.lifetimes()), readings_(draft.value_types.size()) {
-    for (const Step& step : draft.steps) {
-      for (Operand operand : step.operands) {
-        if (operand >= 0) ++readings_[static_cast<Value>(operand)];
-      }
+      : draft_(draft), plan_(plan), program_(program), viewed_(draft.viewed()), lifetimes_(draft.lifetimes()), last_of_class_(lifetimes_.last_read) {
+    for (const runtime::Buffer& buffer : plan.buffers) last_.push_back(buffer.last);
+    for (Value v = 0; v < viewed_.size(); ++v) {
+      if (viewed_[v] != Draft::kConstant) last_of_class_[viewed_[v]] = std::max(last_of_class_[viewed_[v]], lifetimes_.last_read[v]);
     }
+    list_readings();
+    measure();
   }
 
   std::vector<Slice> run() {
+    slices_.resize(draft_.value_types.size());
     for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
-      if (is_planned_concat(s)) choose_parts(s);
+      if (is_planned(s, "Concat")) choose_parts(s);
     }
-    return std::move(slices_);
+    for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
+      if (is_planned(s, "Slice")) choose_slice(s);
+    }
+    return std::ranges::any_of(slices_, is_slice) ? std::move(slices_) : std::vector<Slice>();
+  }
+
+  // Whether there may be any.
+  static bool has_candidates(const Draft& draft, const runtime::Program& program) {
+    return std::ranges::any_of(draft.steps, [&](const Step& step) {
+      if (step.opcode != Opcode::Kernel) return false;
+      const std::string& op = program.kernels[step.target]->op;
+      return op == "Concat" || op == "Slice";
+    });
   }
 
  private:
@@ -46,49 +64,80 @@ class SliceChoice {
     Value value;
     Slice slice;
   };
+  struct Reading {
+    uint32_t step, operand;
+  };
 
-  // One whose result has a buffer, and no other's.
-  bool is_planned_concat(uint32_t s) const {
-    const Step& step = draft_.steps[s];
-    if (step.opcode != Opcode::Kernel || program_.kernels[step.target]->op != "Concat" || !draft_.is_tensor(step.first_result)) return false;
-    const uint32_t buffer = plan_.buffer_of[step.first_result];
-    return buffer < plan_.buffers.size() && plan_.buffers[buffer].first == s;
+  static bool is_slice(const Slice& slice) { return slice.whole != Slice::kNone; }
+  const runtime::Kernel& kernel_of(uint32_t s) const { return *program_.kernels[draft_.steps[s].target]; }
+  bool has_buffer(Value v) const { return plan_.buffer_of[v] < plan_.buffers.size(); }
+  const Tensor& constant(Operand operand) const { return program_.constants[static_cast<size_t>(-1 - operand)].tensor(); }
+
+  void list_readings() {
+    first_reading_.assign(draft_.value_types.size() + 1, 0);
+    auto for_each = [&](auto&& f) {
+      for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
+        for (uint32_t i = 0; i < draft_.steps[s].operands.size(); ++i) {
+          if (draft_.steps[s].operands[i] >= 0) f(static_cast<Value>(draft_.steps[s].operands[i]), Reading{s, i});
+        }
+      }
+    };
+    for_each([&](Value v, Reading) { ++first_reading_[v + 1]; });
+    std::partial_sum(first_reading_.begin(), first_reading_.end(), first_reading_.begin());
+    readings_.resize(first_reading_.back());
+    std::vector<uint32_t> next = first_reading_;
+    for_each([&](Value v, Reading reading) { readings_[next[v]++] = reading; });
+  }
+  std::span<const Reading> readings_of(Value v) const { return std::span(readings_).subspan(first_reading_[v], first_reading_[v + 1] - first_reading_[v]); }
+
+  bool reads_rows_apart(const Reading& reading) const {
+    const Step& step = draft_.steps[reading.step];
+    return step.opcode == Opcode::Kernel && !draft_.is_view(step) && kernel_of(reading.step).reads_rows_apart(reading.operand);
   }
 
-  // Whether the value is what a kernel writes to the arena, for this reader alone.
-  bool is_written_for(Value v, uint32_t s) const {
-    return v >= draft_.num_arguments && viewed_[v] == v && readings_[v] == 1 && lifetimes_.last_read[v] == s && plan_.buffer_of[v] < plan_.buffers.size();
+  // A kernel of that operator whose result has a buffer, and no other's.
+  bool is_planned(uint32_t s, std::string_view op) const {
+    const Step& step = draft_.steps[s];
+    if (step.opcode != Opcode::Kernel || kernel_of(s).op != op || !draft_.is_tensor(step.first_result)) return false;
+    const Type& type = *draft_.value_types[step.first_result];
+    return has_buffer(step.first_result) && plan_.buffers[plan_.buffer_of[step.first_result]].first == s && type.has_rank() && type.dtype() != DType::String;
+  }
+
+  // Whether the value is what a kernel writes to the arena, this reader its last one, and the others can do with rows that lie apart.
+  bool is_written_for(Value v, uint32_t s, bool one_row) const {
+    if (v < draft_.num_arguments || viewed_[v] != v || lifetimes_.last_read[v] != s || !has_buffer(v)) return false;
+    const auto readings = readings_of(v);
+    return std::ranges::count(readings, s, &Reading::step) == 1 && std::ranges::all_of(readings, [&](const Reading& reading) {
+             return reading.step == s || reads_rows_apart(reading) || (one_row && !draft_.is_view(draft_.steps[reading.step]));
+           });
   }
   bool writes_rows_apart(Value v) const {
-    const Step& step = draft_.steps[lifetimes_.written[v]];
-    return v == step.first_result && program_.kernels[step.target]->writes_rows_apart();
+    const uint32_t written = lifetimes_.written[v];
+    return v == draft_.steps[written].first_result && kernel_of(written).writes_rows_apart();
   }
 
   std::vector<Part> possible_parts(uint32_t s) const {
     const Step& step = draft_.steps[s];
     const Type& whole = *draft_.value_types[step.first_result];
-    if (!whole.has_rank() || whole.dtype() == DType::String) return {};
-    const int64_t rank = std::ssize(whole.dims()), given = program_.kernels[step.target]->attributes.get_int("axis", 0);
+    const int64_t rank = std::ssize(whole.dims()), given = kernel_of(s).attributes.get_int("axis", 0);
     const auto axis = static_cast<size_t>(given < 0 ? given + rank : given);
     const auto element = static_cast<int64_t>(element_bytes(whole.dtype()));
     const std::optional<int64_t> distance = elements_from(whole, axis);
     if (!distance || *distance == 0) return {};
-    const bool has_one_row = std::ranges::all_of(whole.dims().first(axis), [](ir::Dim dim) { return dim.is_constant() && dim.constant() == 1; });
-    const bool is_last = axis + 1 == whole.dims().size();
+    const bool one_row = has_one_row(whole, axis), is_last = axis + 1 == whole.dims().size();
     std::vector<Part> parts;
     int64_t offset = 0;
     for (const Operand operand : step.operands) {
-      const Type* type = operand >= 0 ? draft_.value_types[static_cast<Value>(operand)] : nullptr;
-      const std::optional<int64_t> row = type && type->is_tensor() && type->has_rank() ? elements_from(*type, axis) : std::nullopt;
-      if (operand >= 0 && !row) return parts;  // what follows begins nobody knows where
+      std::optional<int64_t> row;
       if (operand < 0) {
-        const Datum& constant = program_.constants[static_cast<size_t>(-1 - operand)];
-        const Shape& shape = constant.tensor().shape();
-        offset += std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end(), int64_t{1}, std::multiplies<>());
-        continue;
+        const Shape& shape = constant(operand).shape();
+        row = std::accumulate(shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end(), int64_t{1}, std::multiplies<>());
+      } else if (const Type* type = draft_.value_types[static_cast<Value>(operand)]; type && type->is_tensor() && type->has_rank()) {
+        row = elements_from(*type, axis);
       }
+      if (!row) return parts;  // what follows begins nobody knows where
       const auto v = static_cast<Value>(operand);
-      const bool fits = is_written_for(v, s) && lifetimes_.written[v] + kFarthest >= s && (has_one_row || (is_last && writes_rows_apart(v)));
+      const bool fits = operand >= 0 && is_written_for(v, s, one_row) && lifetimes_.written[v] + kFarthest >= s && (one_row || (is_last && writes_rows_apart(v)));
       if (fits && *row > 0) parts.push_back({v, {step.first_result, offset * element, *row * element, *distance * element}});
       offset += *row;
     }
@@ -101,29 +150,80 @@ class SliceChoice {
     std::ranges::sort(parts, [&](const Part& a, const Part& b) { return lifetimes_.written[a.value] > lifetimes_.written[b.value]; });
     uint32_t begin = s;
     for (const Part& part : parts) {
-      const uint32_t written = lifetimes_.written[part.value];
-      if (!may_begin(s, part, std::min(begin, written), begin)) continue;
-      begin = std::min(begin, written);
-      if (slices_.empty()) slices_.resize(draft_.value_types.size());
+      const uint32_t written = lifetimes_.written[part.value], from = std::min(begin, written), own = plan_.buffer_of[part.value];
+      if (!is_known_ && s - from > kFarthestOfSymbolic * draft_.steps[s].operands.size()) continue;
+      // What has taken over an operand's buffer leaves it with that one.
+      const uint32_t freed = plan_.buffers[own].first == written ? written : written + 1;
+      if (!changes({from, begin, plan_.buffer_of[part.slice.whole]}, {freed, s + 1, own})) continue;
+      begin = from;
       slices_[part.value] = part.slice;
     }
   }
 
-  // Whether the whole may have its memory from `from` on, where it had it from `begin` on, when the part has none of its own.
-  bool may_begin(uint32_t s, const Part& part, uint32_t from, uint32_t begin) {
-    const uint32_t whole = plan_.buffer_of[part.slice.whole], own = plan_.buffer_of[part.value];
-    if (alive_.empty()) measure();
-    if (!is_known_) return s - from <= kFarthestOfSymbolic * draft_.steps[s].operands.size();
-    // What has taken over an operand's buffer leaves it with that one.
-    const uint32_t written = lifetimes_.written[part.value];
-    const uint32_t freed = plan_.buffers[own].first == written ? written : written + 1;
+  // The first element of the last axis that the Slice takes, if it takes all of the others and goes by steps of one.
+  std::optional<int64_t> begin_of_slice(const Step& step, const Type& from, const Type& to) const {
+    constexpr size_t kStarts = 1, kAxes = 3, kSteps = 4;
+    if (from.dims().size() != to.dims().size()) return std::nullopt;
+    const size_t last = from.dims().size() - 1;
+    auto number = [&](size_t i) -> std::optional<int64_t> {
+      if (i >= step.operands.size() || step.operands[i] >= 0) return std::nullopt;
+      const Datum& datum = program_.constants[static_cast<size_t>(-1 - step.operands[i])];
+      if (!datum.is_tensor() || datum.tensor().size() != 1) return std::nullopt;
+      const Tensor& tensor = datum.tensor();
+      return tensor.dtype() == DType::I64 ? tensor.data<int64_t>()[0] : tensor.dtype() == DType::I32 ? std::optional<int64_t>(tensor.data<int32_t>()[0]) : std::nullopt;
+    };
+    const std::optional<int64_t> start = number(kStarts), axis = number(kAxes);
+    const int64_t rank = static_cast<int64_t>(last) + 1;
+    if (!start || !axis || (*axis < 0 ? *axis + rank : *axis) != static_cast<int64_t>(last)) return std::nullopt;
+    if (step.operands.size() > kSteps && number(kSteps) != 1) return std::nullopt;
+    if (!from.dims()[last].is_constant() || !to.dims()[last].is_constant()) return std::nullopt;
+    const int64_t size = from.dims()[last].constant();
+    return std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0, size);
+  }
+
+  void choose_slice(uint32_t s) {
+    const Step& step = draft_.steps[s];
+    const Value v = step.first_result;
+    if (is_slice(slices_[v]) || step.operands.empty() || step.operands[0] < 0) return;
+    const auto x = static_cast<Value>(step.operands[0]);
+    const Type* from = draft_.value_types[x];
+    const Type& to = *draft_.value_types[v];
+    if (x < draft_.num_arguments || viewed_[x] != x || is_slice(slices_[x]) || !has_buffer(x) || !from || !from->is_tensor() || !from->has_rank() || to.dims().empty()) return;
+    const runtime::Kernel& kernel = kernel_of(s);
+    const std::optional<int64_t> begin = kernel.writes_rows_apart() && kernel.reads_rows_apart(0) ? begin_of_slice(step, *from, to) : std::nullopt;
+    if (!begin) return;
+    const size_t last = to.dims().size() - 1;
+    const bool one_row = has_one_row(to, last);
+    if (!std::ranges::all_of(readings_of(v), [&](const Reading& reading) {
+          const Step& reader = draft_.steps[reading.step];
+          return reads_rows_apart(reading) || (one_row && reader.opcode == Opcode::Kernel && !draft_.is_view(reader));
+        }))
+      return;
+    const uint32_t whole = plan_.buffer_of[x], own = plan_.buffer_of[v], until = lifetimes_.last_read[v];
+    // Somebody overwrites x in place, who would need memory of his own.
+    if (last_[whole] > last_of_class_[x] && until > last_of_class_[x]) return;
+    if (until > last_[whole] && until - last_[whole] > (is_known_ ? kFarthest : kFarthestOfSymbolic)) return;
+    const uint32_t freed_until = plan_.buffers[own].last > until ? until : until + 1;
+    if (!changes({last_[whole] + 1, until + 1, whole}, {s, freed_until, own})) return;
+    last_[whole] = std::max(last_[whole], until);
+    const auto element = static_cast<int64_t>(element_bytes(to.dtype()));
+    slices_[v] = {x, *begin * element, to.dims()[last].constant() * element, from->dims()[last].constant() * element};
+  }
+
+  // A buffer's bytes in steps [begin, end).
+  struct Interval {
+    uint32_t begin, end, buffer;
+  };
+  // Does so where the arena need not grow by that. Of sizes that are not known it is not asked.
+  bool changes(const Interval& taken, const Interval& freed) {
+    if (!is_known_) return true;
     auto change = [&](int64_t sign) {
-      for (uint32_t t = from; t < begin; ++t) alive_[t] += sign * bytes_of(whole);
-      for (uint32_t t = freed; t <= s; ++t) alive_[t] -= sign * bytes_of(own);
+      for (uint32_t t = taken.begin; t < taken.end; ++t) alive_[t] += sign * bytes_of(taken.buffer);
+      for (uint32_t t = freed.begin; t < freed.end; ++t) alive_[t] -= sign * bytes_of(freed.buffer);
     };
     change(1);
-    const auto range = std::span(alive_).subspan(from, s + 1 - from);
-    if (*std::ranges::max_element(range) <= most_) return true;
+    const auto range = std::span(alive_).subspan(taken.begin, taken.end > taken.begin ? taken.end - taken.begin : 0);
+    if (std::ranges::all_of(range, [&](int64_t bytes) { return bytes <= most_; })) return true;
     change(-1);
     return false;
   }
@@ -132,17 +232,16 @@ class SliceChoice {
 
   // Bytes by step, as the plan has them; unless some depend on symbols.
   void measure() {
-    alive_.assign(draft_.steps.size() + 1, 0);
     is_known_ = std::ranges::all_of(plan_.buffers, [](const runtime::Buffer& buffer) { return buffer.bytes.is_constant(); });
     if (!is_known_) return;
+    alive_.assign(draft_.steps.size() + 1, 0);
     for (uint32_t i = 0; i < plan_.buffers.size(); ++i) {
       alive_[plan_.buffers[i].first] += bytes_of(i);
       alive_[plan_.buffers[i].last + 1] -= bytes_of(i);
     }
     std::partial_sum(alive_.begin(), alive_.end(), alive_.begin());
     for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
-      const Step& step = draft_.steps[s];
-      if (step.opcode == Opcode::Kernel) alive_[s] += static_cast<int64_t>(program_.kernels[step.target]->workspace_bytes);
+      if (draft_.steps[s].opcode == Opcode::Kernel) alive_[s] += static_cast<int64_t>(kernel_of(s).workspace_bytes);
     }
     most_ = *std::ranges::max_element(alive_);
   }
@@ -152,7 +251,10 @@ class SliceChoice {
   const runtime::Program& program_;
   std::vector<Value> viewed_;
   Draft::Lifetimes lifetimes_;
-  std::vector<uint32_t> readings_;  // by value
+  std::vector<uint32_t> last_of_class_;  // by value: when it or a view on it is read last
+  std::vector<uint32_t> last_;           // by buffer: when it is, slices included
+  std::vector<uint32_t> first_reading_;  // by value, of readings_
+  std::vector<Reading> readings_;
   std::vector<Slice> slices_;
   std::vector<int64_t> alive_;  // bytes by step
   int64_t most_ = 0;
@@ -162,6 +264,7 @@ class SliceChoice {
 }  // namespace
 
 std::vector<Slice> choose_slices(const Draft& draft, const MemoryPlan& plan, const runtime::Program& program) {
+  if (!SliceChoice::has_candidates(draft, program)) return {};
   return SliceChoice(draft, plan, program).run();
 }
 

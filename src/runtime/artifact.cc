@@ -240,7 +240,7 @@ static void serialize(A& archive, DonatedOutput& donated) {
 template <class A>
 static void serialize(A& archive, Function& f) {
   archive(f.name, f.num_arguments, f.num_slots, f.code, f.origins, f.operands, f.releases, f.symbols, f.buffers,
-          f.output_buffers, f.slices, f.carried, f.output_carried, f.result_outputs, f.donated, f.result_arguments);
+          f.output_buffers, f.slices, f.operand_slices, f.carried, f.output_carried, f.result_outputs, f.donated, f.result_arguments);
   if (!f.last_uses) f.last_uses = std::make_unique<bool[]>(f.operands.size());
   for (size_t i = 0; i < f.operands.size(); ++i) archive(f.last_uses[i]);
 }

@@ -167,6 +167,18 @@ struct Machine::Frame {
     if (row_distances.empty()) return {};
     return std::span(row_distances).subspan(instruction.first_output, instruction.num_results);
   }
+  // Of its operands. A slice that a kernel has put elsewhere is dense there.
+  std::span<const int64_t> operand_distances_of(const Instruction& instruction) {
+    if (function.operand_slices.empty()) return {};
+    operand_distances.assign(instruction.num_operands, 0);
+    for (uint32_t i = 0; i < instruction.num_operands; ++i) {
+      const uint32_t output = function.operand_slices[instruction.first_operand + i];
+      if (output == Function::kNoOutput) continue;
+      const Datum& operand = *operands[instruction.first_operand + i];
+      if (operand.is_tensor() && operand.tensor().raw() == planned[output].raw()) operand_distances[i] = row_distances[output];
+    }
+    return operand_distances;
+  }
 
   std::span<std::byte> workspace_of(const Instruction& instruction) const {
     const MemoryLayout::Place& place = sized->layout.places[instruction.workspace];
@@ -211,6 +223,7 @@ struct Machine::Frame {
   std::vector<const Datum*> operands;  // as Function::operands
   std::vector<Tensor> planned;         // as Function::output_buffers
   std::vector<int64_t> row_distances;  // likewise, of slices whose rows lie apart; empty where there are none
+  std::vector<int64_t> operand_distances;  // of the instruction that runs
   std::shared_ptr<SizedLayout> sized;
   AlignedBytes arena;
   int64_t arena_bytes = 0;
@@ -455,7 +468,7 @@ void Machine::run_kernel(Frame& frame, const Instruction& instruction, const Opt
   workspace_.begin(frame.workspace_of(instruction));
   kernels::KernelContext context(kernel.attributes, inputs, outputs, planned, options.random,
                                  {last_uses, instruction.num_operands}, &workspace_);
-  context.place_rows_apart(frame.row_distances_of(instruction));
+  context.place_rows_apart(frame.row_distances_of(instruction), frame.operand_distances_of(instruction));
   auto invoke = [&] {
     if (kernel.prepared) {
       kernel.prepared->run(context, states_[instruction.target].get());

@@ -1,8 +1,10 @@
 #include "runtime/memory_layout.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <random>
 #include <set>
 #include <utility>
 
@@ -11,8 +13,8 @@ namespace {
 
 // Above this many buffers only the O(n log n) heuristic runs.
 constexpr size_t kMostBuffersBySize = 8192;
-// What improving that result may cost: a few milliseconds.
-constexpr size_t kMostComparisons = 4'000'000;
+// What improving that result may cost: a few milliseconds each. Most moves end early.
+constexpr size_t kMostComparisons = 4'000'000, kMostComparisonsOfMoves = 16'000'000;
 // Above this a size is a mistake of the model rather than memory to plan for; such a buffer is left to the kernel,
 // whose allocation fails with a clear error.
 constexpr int64_t kLargestBuffer = int64_t{1} << 46;
@@ -113,7 +115,8 @@ int64_t place_in_order_of_time(std::vector<Item>& items) {
   return holes.end();
 }
 
-int64_t place_in_order(std::vector<Item>& items) {
+// More than `most`: no layout, as it would be larger than that.
+int64_t place_in_order(std::vector<Item>& items, int64_t most = std::numeric_limits<int64_t>::max()) {
   std::vector<const Item*> placed;  // by offset
   int64_t end = 0;
   for (Item& item : items) {
@@ -130,6 +133,7 @@ int64_t place_in_order(std::vector<Item>& items) {
     }
     item.offset = best == MemoryLayout::kNowhere ? hole : best;
     end = std::max(end, item.offset + item.bytes);
+    if (end > most) return end;
     placed.insert(std::ranges::upper_bound(placed, item.offset, {}, &Item::offset), &item);
   }
   return end;
@@ -153,6 +157,23 @@ int64_t place_by_complaint(std::vector<Item>& items, int64_t bytes, int64_t lowe
     if (end >= bytes) continue;
     bytes = end;
     items = next;
+  }
+  return bytes;
+}
+
+// Moves one item after another to another place of the order, chance choosing both, and keeps what makes the arena no larger. Stops at the bound.
+int64_t place_by_moves(std::vector<Item>& items, int64_t bytes, int64_t lower_bound) {
+  const size_t count = items.size(), rounds = kMostComparisonsOfMoves / (count * count);
+  std::minstd_rand random;  // the same in every run
+  std::vector<Item> next;
+  for (size_t round = 0; round < rounds && bytes > lower_bound; ++round) {
+    next = items;
+    const auto from = next.begin() + static_cast<std::ptrdiff_t>(random() % count), to = next.begin() + static_cast<std::ptrdiff_t>(random() % count);
+    from < to ? std::rotate(from, from + 1, to + 1) : std::rotate(to, from, from + 1);
+    const int64_t end = place_in_order(next, bytes);
+    if (end > bytes) continue;
+    bytes = end;
+    items.swap(next);
   }
   return bytes;
 }
@@ -189,6 +210,7 @@ MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_
     std::vector<Item> by_size = items;
     int64_t bytes = place_in_order_of_size(by_size);
     bytes = place_by_complaint(by_size, bytes, layout.lower_bound);
+    bytes = place_by_moves(by_size, bytes, layout.lower_bound);
     if (bytes < layout.bytes) {
       layout.bytes = bytes;
       items = std::move(by_size);

@@ -14,7 +14,8 @@
 //  - in order of size, the largest first, each at the lowest fitting hole among those that it meets, O(n²), the usual
 //    winner (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020);
 //  - that repeatedly, each time with those first that reached the end of the arena the last time (Joslin and Clements, "Squeaky wheel
-//    optimization", 1999), until the bound is met or a budget spent.
+//    optimization", 1999), until the bound is met or a budget spent;
+//  - then by local search: a buffer at a time goes to another place of that order.
 // No layout can be smaller than the largest sum of sizes alive at one instruction; that bound is reported, so that
 // a reader sees how far from the optimum the plan is.
 #pragma once

@@ -65,11 +65,12 @@ struct Kernel : kernels::KernelData {
   double flops_per_element = 0;
 
   bool is_missing() const { return !prepared && !reference; }
-  // Whether output 0 may be placed so that its rows lie apart.
-  bool writes_rows_apart() const {
-    if (prepared) return prepared->writes_rows_apart();
+  // Whether rows of output 0 may lie apart, and those of an input.
+  bool writes_rows_apart() const { return prepared ? prepared->writes_rows_apart() : reference_rows().of_output; }
+  bool reads_rows_apart(size_t i) const { return prepared ? prepared->reads_rows_apart(i) : reference_rows().of_inputs; }
+  kernels::RowsApart reference_rows() const {
     const kernels::KernelRegistry& known = kernels::reference_kernels();
-    return reference && reference == known.find(reference_name) && known.rows_of_output(reference_name) == kernels::Rows::Apart;
+    return reference && reference == known.find(reference_name) ? known.rows_apart(reference_name) : kernels::RowsApart();
   }
   bool is_prepared_by_name() const { return implementation != "reference" && implementation != "none"; }
 };
@@ -83,7 +84,7 @@ struct SymbolSource {
   int64_t scale = 1, offset = 0;
 };
 
-// What a kernel writes where a Concat has it: into that one's buffer, which is the output's.
+// What a kernel writes, and others read, as a part of a larger tensor: of what a Concat makes, or of what a Slice takes it from. The buffer is the larger one's.
 struct Slice {
   uint32_t output = 0;  // in Function::output_buffers
   int64_t offset = 0;   // bytes from the begin of the buffer
@@ -113,6 +114,8 @@ struct Function {
   // By kernel output: its buffer, kNoBuffer when the kernel allocates, kSharesInput when it is a view on an input.
   std::vector<uint32_t> output_buffers;
   std::vector<Slice> slices;
+  // By operand: the output that it is, of which the rows may lie apart, or kNoOutput; empty when there are none.
+  std::vector<uint32_t> operand_slices;
   std::vector<CarriedValue> carried;
   std::vector<uint32_t> output_carried;  // by kernel output: which one it is, or kNoBuffer; empty when there are none
   // By result: the kernel output, in output_buffers, that may lie where the caller wants the result; else kNoOutput. Empty

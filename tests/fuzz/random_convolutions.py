@@ -4,7 +4,7 @@
 usage: random_convolutions.py [--count N] [--seed S] [--only NUMBER]
 
 Windows of one to three axes with strides, dilations, groups and padding on any side, also beyond the image; few channels and many; with a bias, an addend and
-an activation; poolings between pointwise convolutions, so that their channels are last. What differs by more than sums in another order may, or has another
+an activation; poolings between pointwise convolutions, so that their channels are last; branches of both that are joined. What differs by more than sums in another order may, or has another
 shape, is printed with its number, which --only does again. Needs the package anfora, and PyPI's onnx and onnxruntime; skipped (77) without these two.
 """
 import argparse
@@ -35,12 +35,16 @@ class Case:
         self.values = np.random.default_rng([seed, number])
         self.constants = {}
         self.nodes = []
-        self.draw_convolution() if self.random.random() < 0.7 else self.draw_pooling()
+        self.random.choices([self.draw_convolution, self.draw_pooling, self.draw_branches], [5, 2, 3])[0]()
 
     def constant(self, *shape, scale=1.0):
         name = f"c{len(self.constants)}"
         self.constants[name] = (self.values.standard_normal(shape) * scale).astype(np.float32)
         return name
+
+    def integer(self, value):
+        self.constants[f"i{value}"] = np.array([value])
+        return f"i{value}"
 
     def add(self, op, *inputs, **attributes):
         self.nodes.append(helper.make_node(op, list(inputs), [f"y{len(self.nodes)}"], **attributes))
@@ -86,6 +90,47 @@ class Case:
         self.products = 2 * self.shape[0] * int(np.prod(self.sizes)) * channels**2
         weights = self.constant(channels, channels, *[1] * len(self.sizes), scale=channels**-0.5)
         self.add("Conv", self.add(op, self.add("Conv", "x", weights), **axes), weights)
+
+    def draw_branches(self):
+        choose = self.random.choice
+        self.sizes = [choose([1, 3, 7, 8, 13, 20]) for _ in range(2)]
+        channels = choose([3, 16, 24, 64])
+        self.shape = [choose([1, 1, 2]), channels, *self.sizes]
+        image = self.shape[0] * int(np.prod(self.sizes))
+        self.products = 0
+
+        def convolved(x, inputs, results, groups=1):
+            window = choose([1, 1, 3, 3, 5])
+            weights = self.constant(results, inputs // groups, window, window, scale=(inputs // groups * window**2) ** -0.5)
+            self.products += image * inputs // groups * results * window**2
+            y = self.add("Conv", x, weights, self.constant(results), group=groups, pads=[window // 2] * 4)
+            return self.add(choose(["Relu", "Sigmoid"]), y) if self.random.random() < 0.5 else y
+
+        first = convolved("x", channels, channels)
+        parts, joined = [], 0
+        for _ in range(choose([2, 2, 3, 4])):
+            kind = choose(["convolution", "convolution", "two", "depthwise", "pooling", "pooling", "first", "slice"])
+            results = choose([1, 8, 16, 24, 33, 64]) if kind in ("convolution", "two") else channels
+            if kind == "pooling":
+                parts.append(self.add(choose(["MaxPool", "AveragePool"]), first, kernel_shape=[3, 3], pads=[1, 1, 1, 1]))
+            elif kind == "first":
+                parts.append(first)
+            elif kind == "slice":
+                results = max(channels // 2, 1)
+                parts.append(self.add("Slice", first, *(self.integer(value) for value in (0, results, 1))))
+            else:
+                between = convolved(first, channels, channels) if kind == "two" else first
+                parts.append(convolved(between, channels, results, channels if kind == "depthwise" else 1))
+            joined += results
+        self.random.shuffle(parts)
+        y = self.add("Concat", *parts, axis=1)
+        if self.random.random() < 0.3:  # somebody else reads a part
+            y = self.add("Concat", y, self.add("Relu", parts[0]), axis=1)
+            joined = None
+        if joined and self.random.random() < 0.6:
+            convolved(y, joined, choose([4, 16, 40]))
+        else:
+            self.add("MaxPool", y, kernel_shape=[1, 1], strides=[2, 2])
 
     def model(self, has_open_sizes):
         dims = [f"d{i}" if has_open_sizes and i != 1 else dim for i, dim in enumerate(self.shape)]

@@ -47,6 +47,27 @@ TEST_F(PlanSlices, NotWhereSomebodyElseReadsThePart) {
   EXPECT_EQ(slices_of(tuple(main, {used(concat({part, turned(y)})), used(part)}), {random({1, 3, 4, 5}, 1), random({1, 3, 4, 7}, 2)}), 1);
 }
 
+TEST_F(PlanSlices, OthersMayReadRowsThatLieApart) {
+  Node *x = image("x", 5), *y = image("y", 7);
+  Node *part = turned(x), *back = turned(part);
+  EXPECT_EQ(slices_of(tuple(main, {used(back), used(concat({part, turned(y)}))}), {random({1, 3, 4, 5}, 1), random({1, 3, 4, 7}, 2)}), 2);
+}
+
+TEST_F(PlanSlices, WhatASliceTakesIsReadWhereItLies) {
+  Node* whole = turned(image("x", 12));
+  auto sliced = [&](int64_t begin, int64_t end) { return op(main, "Slice", {whole, integers({begin}), integers({end}), integers({-1})}); };
+  Node *head = turned(sliced(0, 5)), *tail = turned(sliced(-7, 12));
+  EXPECT_EQ(slices_of(tuple(main, {used(tail), used(head), used(sliced(2, 3))}), {random({1, 3, 4, 12}, 1)}), 2) << "Relu reads dense tensors alone";
+}
+
+TEST_F(PlanSlices, NotWhereTheWholeIsOverwritten) {
+  Node* whole = turned(image("x", 12));
+  Node* head = op(main, "Slice", {whole, integers({0}), integers({6}), integers({3})});
+  Node* changed = op(main, "Neg", {used(whole)});
+  Node* both = op(main, "Add", {turned(head), turned(op(main, "Slice", {changed, integers({6}), integers({12}), integers({3})}))});
+  slices_of(used(both), {random({1, 3, 4, 12}, 1)});
+}
+
 TEST_F(PlanSlices, NotTwice) {
   Node* part = turned(image("x", 5));
   EXPECT_EQ(slices_of(used(concat({part, part})), {random({1, 3, 4, 5}, 1)}), 0);

@@ -72,27 +72,67 @@ class Constants {
   std::vector<size_t> listed_;
 };
 
-// Expects the same bits where rows of output 0 are parts of longer ones, and nothing written between them.
+// A tensor whose rows lie apart, as parts of longer ones, and what is between them.
+class ApartRows {
+ public:
+  explicit ApartRows(const Tensor& dense)
+      : element_(element_bytes(dense.dtype())),
+        row_(static_cast<size_t>(dense.shape().back()) * element_),
+        memory_(dense.bytes() / row_ * distance(), kUntouched),
+        first_(Tensor::view(dense.dtype(), dense.shape(), memory_.data() + kBefore * element_, nullptr)) {}
+  static bool exist_for(const Tensor& dense) { return dense.defined() && dense.rank() > 0 && dense.size() > 0; }
+
+  void fill(const Tensor& dense) {
+    for (size_t i = 0; i < dense.bytes() / row_; ++i) {
+      std::copy_n(static_cast<const std::byte*>(dense.raw()) + i * row_, row_, memory_.begin() + static_cast<std::ptrdiff_t>(i * distance() + kBefore * element_));
+    }
+  }
+  size_t distance() const { return row_ + (kBefore + kBehind) * element_; }
+  const Tensor& first() const { return first_; }
+  bool operator==(const ApartRows& other) const { return memory_ == other.memory_; }
+
+ private:
+  static constexpr size_t kBefore = 3, kBehind = 5;
+  static constexpr std::byte kUntouched{0xa5};
+  size_t element_, row_;
+  std::vector<std::byte> memory_;
+  Tensor first_;
+};
+
+// Expects the same bits where rows of output 0 lie apart, and nothing written between them; and where those of an input do.
 inline void expect_rows_apart(const kernels::PreparedKernel& kernel, const AttributeSet& attributes, std::span<const Datum* const> inputs, size_t outputs,
                               const Tensor& dense) {
-  constexpr size_t kBefore = 3, kBehind = 5;
-  constexpr std::byte kUntouched{0xa5};
-  if (dense.rank() == 0 || dense.size() == 0) return;
-  const size_t element = element_bytes(dense.dtype()), row = static_cast<size_t>(dense.shape().back()) * element,
-               distance = row + (kBefore + kBehind) * element, rows = dense.bytes() / row;
-  std::vector<std::byte> whole(rows * distance, kUntouched), wanted = whole;
-  for (size_t i = 0; i < rows; ++i) std::copy_n(static_cast<const std::byte*>(dense.raw()) + i * row, row, wanted.begin() + static_cast<std::ptrdiff_t>(i * distance + kBefore * element));
-  std::vector<Datum> results(outputs);
-  std::vector<Tensor> planned(outputs);
-  planned[0] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(dense.bytes())}, whole.data() + kBefore * element, nullptr);
-  std::vector<int64_t> distances(outputs);
-  distances[0] = static_cast<int64_t>(distance);
-  kernels::KernelContext context(attributes, inputs, results, planned);
-  context.place_rows_apart(distances);
-  kernel.run(context, kernel.make_state().get());
-  ASSERT_EQ(results[0].tensor().shape(), dense.shape());
-  EXPECT_EQ(results[0].tensor().raw(), planned[0].raw());
-  EXPECT_TRUE(whole == wanted);
+  auto run = [&](std::span<const Datum* const> from, std::span<const Tensor> planned, std::span<const int64_t> of_outputs, std::span<const int64_t> of_inputs) {
+    std::vector<Datum> results(outputs);
+    kernels::KernelContext context(attributes, from, results, planned);
+    context.place_rows_apart(of_outputs, of_inputs);
+    kernel.run(context, kernel.make_state().get());
+    return results[0].tensor();
+  };
+  if (!ApartRows::exist_for(dense)) return;
+  if (kernel.writes_rows_apart()) {
+    ApartRows rows(dense), wanted(dense);
+    wanted.fill(dense);
+    std::vector<Tensor> planned(outputs);
+    planned[0] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(dense.bytes())}, const_cast<void*>(rows.first().raw()), nullptr);
+    std::vector<int64_t> distances(outputs);
+    distances[0] = static_cast<int64_t>(rows.distance());
+    const Tensor result = run(inputs, planned, distances, {});
+    ASSERT_EQ(result.shape(), dense.shape());
+    EXPECT_EQ(result.raw(), planned[0].raw());
+    EXPECT_TRUE(rows == wanted);
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!kernel.reads_rows_apart(i) || !inputs[i]->is_tensor() || !ApartRows::exist_for(inputs[i]->tensor())) continue;
+    ApartRows rows(inputs[i]->tensor());
+    rows.fill(inputs[i]->tensor());
+    const Datum apart = rows.first();
+    std::vector<const Datum*> from(inputs.begin(), inputs.end());
+    from[i] = &apart;
+    std::vector<int64_t> distances(inputs.size());
+    distances[i] = static_cast<int64_t>(rows.distance());
+    EXPECT_TRUE(Tensor::identical(run(from, {}, {}, distances), dense)) << "input " << i;
+  }
 }
 
 // Expects a prepared kernel to exist for these inputs and to agree with the reference kernel. With `open_shapes`
@@ -125,7 +165,7 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
     for (size_t i = 0; i < outputs; ++i) {
       if (expected[i].defined()) expect_close(results[i].tensor(), expected[i], tolerance);
     }
-    if (kernel->writes_rows_apart()) expect_rows_apart(*kernel, attributes, pointers, outputs, results[0].tensor());
+    expect_rows_apart(*kernel, attributes, pointers, outputs, results[0].tensor());
   };
   auto run = [&] { run_by(prepared); };
   run();

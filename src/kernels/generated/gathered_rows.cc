@@ -72,9 +72,10 @@ void GatheredRows::gather(EntryPoint code, Isa isa, KernelContext& context, int6
     arguments[kGatheredRows] = rows;
     int64_t channel = 0;
     for (size_t i = 0; i < context.num_inputs(); i = std::max<size_t>(i + 1, kMoreRows)) {
-      const int64_t channels = context.input(i).shape().back();
-      arguments[kFrom] = address_in(context, i, first * channels);
-      arguments[kFromStride] = channels;
+      const InputRows input = context.input_rows(i);
+      const int64_t channels = input.length();
+      arguments[kFrom] = address_in(context, i, first * input.stride);
+      arguments[kFromStride] = input.stride;
       arguments[kTo] = address_of(to + channel);
       arguments[kGatheredChannels] = channels;
       arguments[kGatheredPanels] = channels / gathered_columns(isa);

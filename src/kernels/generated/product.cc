@@ -54,12 +54,10 @@ struct ProductPlan : ProductPlaces {
       at.b /= layout.depth * layout.columns;
       weights = std::max(weights, at.b + 1);
     }
-    has_dense_rows = a_step == 1 && (rows == 1 || a_stride == layout.depth);
-    for (size_t i = 0; i < matrices.size(); ++i)
-      has_dense_rows = has_dense_rows && matrices[i].a == static_cast<int64_t>(i) * rows * layout.depth;
+    has_dense_words = layout.code.is_integer() && has_dense_rows(layout.depth);
     if (layout.code.is_integer()) {
-      has_dense_rows = has_dense_rows && !convolution && layout.depth == layout.code.a_stride * layout.integers.parts();
-      copies = !has_dense_rows || !layout.integers.has_parts_of_a();
+      has_dense_words = has_dense_words && !convolution && layout.depth == layout.code.a_stride * layout.integers.parts();
+      copies = !has_dense_words || !layout.integers.has_parts_of_a();
       extended_parts = convolution ? convolution->extended_parts() : 0;
     } else {
       copies = !gathered && !convolution && (a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
@@ -101,7 +99,7 @@ struct ProductPlan : ProductPlaces {
   bool gathers_blocks = false;  // of rows, by `gathered` or `convolution`
   int64_t copied = 0;           // elements or words
   bool copies = false;          // rows of A to where the code expects them
-  bool has_dense_rows = false;  // of integers: that become words one behind the other
+  bool has_dense_words = false;  // of integers: that become words one behind the other
   int64_t extended_parts = 0;   // of the image of a convolution of integers, with its padding
   int64_t tiles_of_block = 1;
   int64_t weights = 1;            // matrices of them, whose numbers are the b of `matrices`
@@ -121,6 +119,7 @@ class GeneratedProduct : public PreparedKernel {
     std::optional<ProductPlan> known = plan_of_known_shapes();
     if (!known && data_.is_static()) return false;
     if (!find_code(known, generate)) return false;
+    reads_pixels_ = known && data_.op == kConvolution && !known->convolution && !known->copies && known->has_dense_rows(layout_.depth);
     if (known) data_.workspace_bytes = static_cast<size_t>(known->workspace_bytes(layout_, !has_constant_weights_));
     if (!has_constant_weights_) return true;
     const PackedConstant* packed = find_packed(data_, kWeights);
@@ -148,6 +147,7 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   bool writes_rows_apart() const override { return layout_.has_rows_of_y; }
+  bool reads_rows_apart(size_t i) const override { return data_.op == kPointwise ? i == 0 || i >= kMoreRows : i == 0 && reads_pixels_; }
 
   void run(KernelContext& context, State* state) const override {
     const ProductPlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(std::move(shapes)); });
@@ -276,7 +276,8 @@ class GeneratedProduct : public PreparedKernel {
       arguments[kA] = address_of(plan.copies ? copy_rows(context, plan, a) : a);
     }
     if (layout_.code.takes_sizes()) {
-      arguments[kAStride] = plan.taps ? plan.taps->place_stride() : layout_.code.a_stride;
+      const InputRows pixels = context.input_rows(0);
+      arguments[kAStride] = plan.taps ? plan.taps->place_stride() : reads_pixels_ && pixels.are_apart() ? pixels.stride : layout_.code.a_stride;
       arguments[kLines] = 1;
       arguments[kPanelStride] = layout_.code.depth * layout_.code.panel_columns();
     }
@@ -339,9 +340,9 @@ class GeneratedProduct : public PreparedKernel {
   void run_block(const ProductPlan& plan, std::array<int64_t, kProductArguments> arguments, int64_t matrix,
                  int64_t first_tile, int64_t last_tile, int64_t first_panel, int64_t count) const {
     const ProductPlan::Matrices& at = plan.matrices[static_cast<size_t>(matrix)];
-    const int64_t width = layout_.code.panel_columns(), a_stride = layout_.code.a_stride;
+    const int64_t width = layout_.code.panel_columns(), a_stride = layout_.code.takes_sizes() ? arguments[kAStride] : layout_.code.a_stride;
     const bool has_own_rows = plan.copies || layout_.code.is_integer();
-    const int64_t a = arguments[kA] + bytes(has_own_rows ? matrix * plan.rows * a_stride : at.a),
+    const int64_t a = arguments[kA] + bytes(has_own_rows || reads_pixels_ ? matrix * plan.rows * a_stride : at.a),
                   y_bytes = static_cast<int64_t>(element_bytes(layout_.code.result)),
                   y_stride = arguments[kYStride], y = arguments[kY] + plan.place_in_y(at, arguments[kYStride]) * y_bytes;
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
@@ -493,7 +494,7 @@ class GeneratedProduct : public PreparedKernel {
     };
     constexpr int64_t kWork = 1 << 16;
     parallel_for(rows, grain_of(kWork, depth), [&](int64_t begin, int64_t end) {
-      if (plan.copies && plan.has_dense_rows) {
+      if (plan.copies && plan.has_dense_words) {
         integers.pack(from + begin * depth, (end - begin) * depth, 1, words.data(), begin * depth);
       } else if (!extended.empty()) {
         auto* to = reinterpret_cast<std::byte*>(words.data() + begin * stride);
@@ -572,6 +573,7 @@ class GeneratedProduct : public PreparedKernel {
   ProductLayout layout_;
   StridedOperand matrix_;
   bool has_constant_weights_;
+  bool reads_pixels_ = false;  // whose rows of A are those of x, where they lie
   Tensor weights_, columns_;  // of constant weights
   Tensor scales_, zeros_;     // of those of few bits
   std::shared_ptr<const ExecutableCode> code_;

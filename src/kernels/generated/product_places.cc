@@ -33,4 +33,12 @@ ProductPlaces::ProductPlaces(const StridedProduct& product, const Epilogue& epil
   add_matrices(add_matrices, {}, 0);
 }
 
+bool ProductPlaces::has_dense_rows(int64_t depth) const {
+  if (a_step != 1 || (rows > 1 && a_stride != depth)) return false;
+  for (size_t i = 0; i < matrices.size(); ++i) {
+    if (matrices[i].a != static_cast<int64_t>(i) * rows * depth) return false;
+  }
+  return true;
+}
+
 }  // namespace anfora::kernels::generated

@@ -25,6 +25,9 @@ struct ProductPlaces {
   int64_t y_distance(const OutputRows& of) const { return of.are_apart() ? of.stride : y_stride; }
   int64_t place_in_y(const Matrices& at, int64_t distance) const { return distance == y_stride ? at.y : at.y / columns * distance; }
 
+  // Whether the rows of A follow each other through all matrices.
+  bool has_dense_rows(int64_t depth) const;
+
   int64_t rows = 0;  // of each matrix of Y
   int64_t columns = 0;
   int64_t a_stride = 0, a_step = 0, y_stride = 0;

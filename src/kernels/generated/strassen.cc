@@ -358,6 +358,7 @@ class Strassen : public PreparedKernel {
 
   bool has_packed(size_t i) const override { return i == 1; }
   bool writes_rows_apart() const override { return has_rows_of_y_; }
+  bool reads_rows_apart(size_t i) const override { return i == 0 && plan_ && plan_->has_dense_rows(depth_); }
   std::unique_ptr<State> make_state() const override {
     auto plans = std::make_unique<Plans>();
     if (direct_) plans->direct = direct_->make_state();
@@ -419,6 +420,7 @@ class Strassen : public PreparedKernel {
   struct Block {
     const StrassenPlan* plan;
     const float* a = nullptr;
+    int64_t a_stride = 0;
     const float* steps = nullptr;  // D, and what channels are multiplied by
     float* y = nullptr;
     int64_t y_stride = 0;
@@ -498,7 +500,9 @@ class Strassen : public PreparedKernel {
 
   Block block_of(const KernelContext& context, const StrassenPlan& plan, const OutputRows& y, int64_t i, float* operands) const {
     const StrassenPlan::Matrices& at = plan.matrices[static_cast<size_t>(i / plan.blocks)];
-    Block block{.plan = &plan, .a = context.input(0).data<float>().data() + at.a, .y_stride = plan.y_distance(y), .operands = operands, .factors = operands + operand_elements(plan)};
+    const InputRows x = context.input_rows(0);
+    Block block{.plan = &plan, .a_stride = x.are_apart() ? x.stride : plan.a_stride, .y_stride = plan.y_distance(y), .operands = operands, .factors = operands + operand_elements(plan)};
+    block.a = x.tensor.data<float>().data() + (x.are_apart() ? at.a / depth_ * x.stride : at.a);
     block.y = y.tensor.data<float>().data() + plan.place_in_y(at, block.y_stride);
     for (size_t k = 0; k < block.addends.size(); ++k) {
       if (code_.epilogue.addends[k] != Addend::None) block.addends[k] = context.input(2 + k).data<float>().data() + at.addends[k];
@@ -552,7 +556,7 @@ class Strassen : public PreparedKernel {
         const int64_t count = std::min(kRowsAtOnce, last - row);
         std::array<int64_t, kMagnitudeArguments> arguments{};
         arguments[kMagnitudesOf] = address_of(row_of(block, is_lower, row));
-        arguments[kMagnitudeStride] = block.plan->a_stride;
+        arguments[kMagnitudeStride] = block.a_stride;
         arguments[kMagnitudeRows] = count;
         arguments[kMagnitudeColumns] = depth_;
         arguments[kMagnitudeVectors] = ceil_div(depth_, lanes);
@@ -573,14 +577,14 @@ class Strassen : public PreparedKernel {
   }
 
   const float* row_of(const Block& block, bool is_lower, int64_t row) const {
-    return block.a + (block.first + (is_lower ? block.upper : 0) + row) * block.plan->a_stride;
+    return block.a + (block.first + (is_lower ? block.upper : 0) + row) * block.a_stride;
   }
 
   void form_operands(const Block& block, int64_t begin, int64_t end) const {
     std::array<int64_t, kStrassenOperandArguments> arguments{};
     arguments[kUpper] = address_of(row_of(block, false, begin));
     arguments[kLower] = address_of(row_of(block, true, begin));
-    arguments[kRowStride] = block.plan->a_stride;
+    arguments[kRowStride] = block.a_stride;
     arguments[kRowCount] = std::min(end, block.lower) - begin;
     arguments[kHalfVectors] = half_ / describe(code_.isa).lanes;
     arguments[kSecondColumns] = depth_ - half_;

@@ -124,7 +124,9 @@ class WinogradInstance : public ShapedKernel::Instance {
 
   void execute(KernelContext& context) override {
     Operands operands;
-    operands.x = context.input(0).data<float>().data();
+    const InputRows x = context.input_rows(0);
+    operands.x = x.tensor.data<float>().data();
+    operands.x_distance = x.stride;
     if (const Tensor* bias = context.optional_input(2)) operands.bias = bias->data<float>().data();
     if (const Tensor* addend = context.optional_input(3)) operands.addend = addend->data<float>().data();
     const OutputRows y = other_activation_ ? OutputRows{context.allocate_output(0, DType::F32, s_.y), s_.K} : context.allocate_output_rows(0, DType::F32, s_.y);
@@ -144,7 +146,7 @@ class WinogradInstance : public ShapedKernel::Instance {
   struct Operands {
     const float *x = nullptr, *bias = nullptr, *addend = nullptr;
     float* y = nullptr;
-    int64_t y_distance = 0;  // elements from point to point
+    int64_t x_distance = 0, y_distance = 0;  // elements from point to point
   };
 
   static int64_t odd_lines(int64_t elements) {
@@ -295,24 +297,28 @@ class WinogradInstance : public ShapedKernel::Instance {
     return {tile / (across * down), s_.down.first(tile / across % down, s_.results_down()), s_.across.first(tile % across, s_.form.results)};
   }
 
-  int64_t place_in_x(int64_t image, int64_t down, int64_t across) const { return image * s_.x_image + down * s_.down.x_stride + across * s_.across.x_stride; }
+  int64_t in_x(const Operands& operands, int64_t elements) const { return elements / (s_.groups * s_.C) * operands.x_distance; }  // of a dense x
+  int64_t place_in_x(const Operands& operands, int64_t image, int64_t down, int64_t across) const {
+    return in_x(operands, image * s_.x_image + down * s_.down.x_stride + across * s_.across.x_stride);
+  }
 
   // The patches of a tile to its row of each of the matrices.
   void transform(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) const {
     const Place place = place_of(block.first + tile);
     const int64_t patch_down = s_.form.axes == 2 ? s_.form.patch() : 1;
     float* to = between.transformed() + tile * products_.a_stride();
+    const int64_t row_stride = in_x(operands, s_.down.dilation * s_.down.x_stride), column_stride = in_x(operands, s_.across.dilation * s_.across.x_stride);
     for_each_piece([&](int64_t frame, int64_t down, int64_t across, int64_t piece) {
       std::array<const float*, kMostWinogradMatrices> points;
       const std::optional<int64_t> image = s_.image_of_x(place.image, frame);
       const int64_t row = place.down - s_.down.pad + down * s_.down.dilation, column = place.across - s_.across.pad + across * s_.across.dilation;
-      const float* corner = operands.x + place_in_x(image.value_or(0), row, column);
+      const float* corner = operands.x + place_in_x(operands, image.value_or(0), row, column);
       const bool is_inside = image && s_.down.has(row, patch_down) && s_.across.has(column, s_.form.patch());
       size_t count = 0;
       for (int64_t r = 0; r < patch_down; ++r) {
         for (int64_t q = 0; q < s_.form.patch(); ++q) {
           const bool exists = is_inside || (image && s_.down.has(row + r * s_.down.dilation) && s_.across.has(column + q * s_.across.dilation));
-          points[count++] = exists ? corner + r * s_.down.dilation * s_.down.x_stride + q * s_.across.dilation * s_.across.x_stride : zeros_.data();
+          points[count++] = exists ? corner + r * row_stride + q * column_stride : zeros_.data();
         }
       }
       // In a row of a matrix are [groups, pieces, C].
@@ -371,7 +377,7 @@ class WinogradInstance : public ShapedKernel::Instance {
       const int64_t across = place.across - s_.across.pad + point % s_.across.kernel * s_.across.dilation;
       const std::optional<int64_t> image = s_.image_of_x(place.image, frame);
       if (!image || !s_.down.has(down) || !s_.across.has(across)) continue;
-      const float* from = operands.x + place_in_x(*image, down, across);
+      const float* from = operands.x + place_in_x(operands, *image, down, across);
       for (int64_t c = 0; c < s_.C; ++c) {
         for (int64_t i = 0; i < products_.panels(); ++i) {
           const float* line = panel(i) + (frame * s_.C + c) * elements_of_channel() + point * width;
@@ -434,6 +440,8 @@ class Winograd : public ShapedKernel {
   }
 
   bool writes_rows_apart() const override { return !other_ && straight_pieces(attributes()).has_value(); }
+
+  bool reads_rows_apart(size_t i) const override { return i == 0 && !other_; }
 
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const std::optional<WinogradShape> shape = applicable(shapes);

@@ -128,11 +128,12 @@ int64_t counted_taps(const WindowAxis& axis, int64_t i, bool counts_padding) {
 }
 
 template <template <class, size_t> class Fold, class T>
-void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, const OutputRows& y) {
+void pool_pixels(const Window& window, const InputRows& rows, bool counts_padding, const OutputRows& y) {
   constexpr int64_t kGrain = 65536;  // elements read
   const WindowAxis& last = window.axes.back();
   const std::span<const WindowAxis> outer(window.axes.data(), window.rank() - 1);
-  const int64_t channels = x.dim(x.rank() - 1), lines = y.tensor.size() / (last.output * channels);
+  const Tensor& x = rows.tensor;
+  const int64_t channels = rows.length(), lines = y.tensor.size() / (last.output * channels);
   // Taps that may read the image: of a line, and lines of them.
   const int64_t taps_of_line = std::min(last.kernel, last.input);
   int64_t tap_lines = 1;
@@ -140,14 +141,14 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, con
   // Where windows overlap enough, or are large, the lines that they see are folded into one first.
   constexpr int64_t kManyTaps = 256;
   const int64_t apart = tap_lines * taps_of_line * last.output, folded_first = (tap_lines + 1) * last.input + taps_of_line * last.output;
-  const bool folds_lines = tap_lines > 1 && (folded_first < apart || tap_lines * taps_of_line > kManyTaps);
+  const bool folds_lines = tap_lines > 1 && !rows.are_apart() && (folded_first < apart || tap_lines * taps_of_line > kManyTaps);
   struct Column {
     int64_t first_tap, taps, counted;  // first_tap: element of a line
   };
   Scratch<Column> columns(static_cast<size_t>(last.output));
   for (int64_t i = 0; i < last.output; ++i) {
     const WindowAxis::Taps inside = last.taps_inside(i);
-    columns[static_cast<size_t>(i)] = {(last.start(i) + inside.first * last.dilation) * channels, inside.last - inside.first, counted_taps(last, i, counts_padding)};
+    columns[static_cast<size_t>(i)] = {(last.start(i) + inside.first * last.dilation) * rows.stride, inside.last - inside.first, counted_taps(last, i, counts_padding)};
   }
   const T* from = x.data<T>().data();
   T* const to = y.tensor.data<T>().data();
@@ -157,7 +158,7 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, con
     Scratch<T> folded(folds_lines ? static_cast<size_t>(last.input * channels) : 0);
     for (int64_t line = begin; line < end; ++line) {
       first_pixels.assign(1, from);
-      int64_t count = 1, rest = line, size = last.input * channels;
+      int64_t count = 1, rest = line, size = last.input * rows.stride;
       for (const WindowAxis& axis : std::views::reverse(outer)) {
         const int64_t at = rest % axis.output;
         rest /= axis.output;
@@ -180,7 +181,7 @@ void pool_pixels(const Window& window, const Tensor& x, bool counts_padding, con
         const T** end = taps.data();
         for (const T* pixel : first_pixels) {
           const T* tap = pixel + column.first_tap;
-          for (int64_t i = 0; i < column.taps; ++i, tap += last.dilation * channels) *end++ = tap;
+          for (int64_t i = 0; i < column.taps; ++i, tap += last.dilation * rows.stride) *end++ = tap;
         }
         fold_taps<Fold, T>({taps.data(), end}, channels, count * column.counted, pixel_of_y);
         pixel_of_y += y.stride;
@@ -197,8 +198,10 @@ class PixelPooling : public PreparedKernel {
         counts_padding_(data.attributes.get_int("count_include_pad", 0) != 0) {}
 
   bool writes_rows_apart() const override { return true; }
+  bool reads_rows_apart(size_t) const override { return true; }
   void run(KernelContext& context, State*) const override {
-    const Tensor& x = context.input(0);
+    const InputRows rows = context.input_rows(0);
+    const Tensor& x = rows.tensor;
     if (x.rank() < 3) throw Error(ErrorCode::TypeMismatch, "a pooling needs a batch, axes and channels");
     const std::span<const int64_t> spatial = std::span(x.shape()).subspan(1, static_cast<size_t>(x.rank()) - 2);
     Window window = read_window(attributes_, spatial.size());
@@ -209,9 +212,9 @@ class PixelPooling : public PreparedKernel {
     const OutputRows y = context.allocate_output_rows(0, x.dtype(), shape);
     if (y.tensor.size() == 0) return;
     switch (x.dtype()) {
-      case DType::F32: return is_mean_ ? pool_pixels<MeanOfTaps, float>(window, x, counts_padding_, y) : pool_pixels<LargestOfTaps, float>(window, x, false, y);
-      case DType::I8: return pool_pixels<LargestOfTaps, int8_t>(window, x, false, y);
-      default: return pool_pixels<LargestOfTaps, uint8_t>(window, x, false, y);
+      case DType::F32: return is_mean_ ? pool_pixels<MeanOfTaps, float>(window, rows, counts_padding_, y) : pool_pixels<LargestOfTaps, float>(window, rows, false, y);
+      case DType::I8: return pool_pixels<LargestOfTaps, int8_t>(window, rows, false, y);
+      default: return pool_pixels<LargestOfTaps, uint8_t>(window, rows, false, y);
     }
   }
 

@@ -80,16 +80,22 @@ void permute(const Tensor& data, std::span<const int64_t> shape, std::span<const
 }
 
 // Output 0, all of whose elements lie in `data`, perhaps elsewhere.
-void move_or_forward(KernelContext& context, const Tensor& data, const StridedView& view) {
-  if (view.is_dense() && element_count(view.shape) == data.size()) return forward_or_copy(context, 0, data, view.shape);
+void move_or_forward(KernelContext& context, StridedView view) {
+  const InputRows input = context.input_rows(0);
+  const Tensor& data = input.tensor;
+  if (view.is_dense() && element_count(view.shape) == data.size() && !input.are_apart()) return forward_or_copy(context, 0, data, view.shape);
   const OutputRows output = context.allocate_output_rows(0, data.dtype(), view.shape);
-  strided_copy(data.dtype(), view.shape, output.tensor.raw(), strides_of(output, view.shape), element_at(data.dtype(), data.raw(), view.offset), view.strides);
+  const Shape strides = strides_of(output, view.shape);
+  if (input.are_apart()) view.spread_rows(input.length(), input.stride);
+  const void* from = element_at(data.dtype(), data.raw(), view.offset);
+  if (from == output.tensor.raw() && strides == view.strides) return;  // planned as a part of the input
+  strided_copy(data.dtype(), view.shape, output.tensor.raw(), strides, from, view.strides);
 }
 
 void transpose(KernelContext& context) {
   const Tensor& data = context.input(0);
   const bool is_given = context.attributes().has("perm");
-  move_or_forward(context, data, StridedView::dense(data.shape()).permuted(is_given ? std::optional(context.attributes().ints("perm")) : std::nullopt));
+  move_or_forward(context, StridedView::dense(data.shape()).permuted(is_given ? std::optional(context.attributes().ints("perm")) : std::nullopt));
 }
 
 // Mode DCR of those that move blocks of channels.
@@ -173,7 +179,11 @@ void tile(KernelContext& context) {
 
 void concat(KernelContext& context) {
   boost::container::small_vector<const Tensor*, 8> inputs;
-  for (size_t i = 0; i < context.num_inputs(); ++i) inputs.push_back(&context.input(i));
+  boost::container::small_vector<int64_t, 8> row_strides;
+  for (size_t i = 0; i < context.num_inputs(); ++i) {
+    inputs.push_back(&context.input(i));
+    row_strides.push_back(context.input_rows(i).stride);
+  }
   if (inputs.empty()) refuse("there is nothing to concatenate");
   int axis = normalize_axis(context.attributes().require_int("axis"), inputs[0]->rank());
   Shape shape = concatenated_shape(inputs, axis);
@@ -186,7 +196,7 @@ void concat(KernelContext& context) {
     if (!is_planned && place >= 0 && place < static_cast<std::ptrdiff_t>(planned->bytes()) && input->size() > 0)
       throw Error(ErrorCode::Internal, "a part was written into a result of another size");
   }
-  concatenate(inputs, axis, output);
+  concatenate(inputs, axis, output, row_strides);
 }
 
 IntegerList split_sizes(KernelContext& context, int64_t size) {
@@ -227,7 +237,7 @@ void split(KernelContext& context) {
 void slice(KernelContext& context) {
   const Tensor& data = context.input(0);
   const StridedView all = StridedView::dense(data.shape());
-  move_or_forward(context, data, all.sliced(context.input(1), context.input(2), context.optional_input(3), context.optional_input(4)));
+  move_or_forward(context, all.sliced(context.input(1), context.input(2), context.optional_input(3), context.optional_input(4)));
 }
 
 void reverse_sequence(KernelContext& context) {
@@ -266,15 +276,15 @@ void register_shape(KernelRegistry& registry) {
   registry.add("Unsqueeze", unsqueeze);
   registry.add("Shape", shape_of);
   registry.add("Size", size_of);
-  registry.add("Transpose", transpose, Rows::Apart);
-  registry.add("DepthToSpace", depth_to_space, Rows::Apart);
-  registry.add("LoweredDepthToSpace", lowered_depth_to_space, Rows::Apart);
-  registry.add("SpaceToDepth", space_to_depth, Rows::Apart);
+  registry.add("Transpose", transpose, {.of_output = true, .of_inputs = true});
+  registry.add("DepthToSpace", depth_to_space, {.of_output = true});
+  registry.add("LoweredDepthToSpace", lowered_depth_to_space, {.of_output = true});
+  registry.add("SpaceToDepth", space_to_depth, {.of_output = true});
   registry.add("Expand", expand);
   registry.add("Tile", tile);
-  registry.add("Concat", concat);
+  registry.add("Concat", concat, {.of_inputs = true});
   registry.add("Split", split);
-  registry.add("Slice", slice, Rows::Apart);
+  registry.add("Slice", slice, {.of_output = true, .of_inputs = true});
   registry.add("ReverseSequence", reverse_sequence);
 }
 

@@ -26,6 +26,7 @@
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
+#include "kernels/reference/strided_view.h"
 #include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
@@ -486,21 +487,22 @@ Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis) {
 }
 
 Shape strides_of(const OutputRows& rows, std::span<const int64_t> shape) {
-  Shape strides = dense_strides(shape);
-  if (!rows.are_apart()) return strides;
-  const int64_t length = rows.tensor.shape().back();
-  for (int64_t& stride : strides) stride = stride >= length ? stride / length * rows.stride : stride;
-  return strides;
+  StridedView view = StridedView::dense(shape);
+  if (rows.are_apart()) view.spread_rows(rows.length(), rows.stride);
+  return view.strides;
 }
 
-void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output) {
+void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output, std::span<const int64_t> row_strides) {
   int64_t outer = extent(output.shape(), 0, axis), inner = extent(output.shape(), axis + 1, output.rank());
   int64_t row = output.dim(axis) * inner, begin = 0;
-  for (const Tensor* input : inputs) {
-    int64_t run = input->dim(axis) * inner;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = *inputs[i];
+    const int64_t run = input.dim(axis) * inner, length = std::max<int64_t>(output.rank() == 0 ? 1 : input.shape().back(), 1);
+    const int64_t stride = row_strides.empty() ? length : row_strides[i];
     void* to = element_at(output.dtype(), output.raw(), begin);
-    if (to != input->raw()) strided_copy(output.dtype(), Shape{outer, run}, to, Shape{row, 1}, input->raw(), Shape{run, 1});
     begin += run;
+    if (to == input.raw()) continue;
+    strided_copy(output.dtype(), Shape{outer, run / length, length}, to, Shape{row, length, 1}, input.raw(), Shape{run / length * stride, stride, 1});
   }
 }
 

@@ -40,9 +40,9 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
 // The slices of `from` along `axis` that the valid indices name, one after the other.
 void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor& to);
 
-// All inputs, which are of one dtype, one after the other along `axis`, into `output` of the right shape.
-// What lies there already is left.
-void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output);
+// All inputs, which are of one dtype, one after the other along `axis`, into `output` of the right shape. What lies there already is left.
+// `row_strides`: by input, elements from one row of its last axis to the next; empty: all are dense.
+void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output, std::span<const int64_t> row_strides = {});
 // The shape of that; throws when shapes or dtypes do not fit.
 Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis);
 // The slice [begin, begin + output.dim(axis)) of `input` along `axis`.

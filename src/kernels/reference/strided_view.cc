@@ -50,6 +50,13 @@ class PartCopy {
 
 StridedView StridedView::dense(std::span<const int64_t> shape) { return {Shape(shape.begin(), shape.end()), dense_strides(shape), 0}; }
 
+void StridedView::spread_rows(int64_t length, int64_t distance) {
+  auto spread = [&](int64_t elements) { return elements / length * distance + elements % length; };
+  if (length == 0) return;
+  std::ranges::transform(strides, strides.begin(), spread);
+  offset = spread(offset);
+}
+
 bool StridedView::is_dense() const {
   const Shape dense = dense_strides(shape);
   for (size_t axis = 0; axis < shape.size(); ++axis) {

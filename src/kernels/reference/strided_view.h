@@ -16,6 +16,9 @@ struct StridedView {
   static StridedView dense(std::span<const int64_t> shape);
   bool is_dense() const;
 
+  // The same elements where the rows of the tensor, each of `length`, lie `distance` apart.
+  void spread_rows(int64_t length, int64_t distance);
+
   // Axis i is axis perm[i]; without `perm` the axes are reversed.
   StridedView permuted(std::optional<std::span<const int64_t>> perm) const;
   // As ONNX's Slice has it; each list but `starts` and `ends` may be null.
