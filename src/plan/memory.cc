@@ -204,6 +204,25 @@ class MemoryPlanner {
   std::vector<Class> classes_;      // by origin
 };
 
+// Whether the slices bring buffers that no small arena is found for, although there might be one. Where sizes are symbolic it is not asked.
+bool is_harder_to_place(const MemoryPlan& sliced, const MemoryPlan& plain, const Draft& draft, const runtime::Program& program) {
+  constexpr size_t kMostBuffers = 1024;  // that layouts are made for here
+  constexpr double kTolerated = 1.01;
+  auto layout_of = [&](const MemoryPlan& plan) {
+    std::vector<runtime::Buffer> buffers = plan.buffers;
+    for (uint32_t s = 0; s < draft.steps.size(); ++s) {
+      if (draft.steps[s].opcode != Opcode::Kernel) continue;
+      buffers.push_back({s, s, runtime::SizeExpression(static_cast<int64_t>(program.kernels[draft.steps[s].target]->workspace_bytes))});
+    }
+    return runtime::make_layout(buffers, {});
+  };
+  auto is_known = [](const runtime::Buffer& buffer) { return buffer.bytes.is_constant(); };
+  if (plain.buffers.size() > kMostBuffers || !std::ranges::all_of(plain.buffers, is_known)) return false;
+  const runtime::MemoryLayout layout = layout_of(sliced);
+  if (static_cast<double>(layout.bytes) <= kTolerated * static_cast<double>(layout.lower_bound)) return false;
+  return layout_of(plain).bytes <= layout.bytes;
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analysis::CallOrder& calls,
@@ -211,7 +230,9 @@ MemoryPlan plan_memory(const Draft& draft, FunctionSymbols& symbols, const analy
   auto with = [&](std::vector<Slice> slices) { return MemoryPlanner(draft, symbols, calls, retained, donation, std::move(slices)).run(); };
   MemoryPlan plan = with({});
   std::vector<Slice> slices = choose_slices(draft, plan, program);
-  return slices.empty() ? std::move(plan) : with(std::move(slices));
+  if (slices.empty()) return plan;
+  MemoryPlan sliced = with(std::move(slices));
+  return is_harder_to_place(sliced, plan, draft, program) ? std::move(plan) : std::move(sliced);
 }
 
 }  // namespace anfora::plan

@@ -46,8 +46,8 @@ class FreeHoles {
   int64_t end() const { return end_; }
 
   int64_t take(int64_t bytes) {
-    auto best = by_size_.lower_bound({bytes, 0});
-    if (best == by_size_.end()) {
+    auto best = by_weight_.lower_bound({bytes, 0});
+    if (best == by_weight_.end()) {
       // The hole at the end, if there is one, grows; else the arena does.
       auto last = holes_.empty() ? holes_.end() : std::prev(holes_.end());
       bool at_end = last != holes_.end() && last->first + last->second == end_;
@@ -85,14 +85,14 @@ class FreeHoles {
   using Holes = std::map<int64_t, int64_t>;
   void insert(int64_t offset, int64_t bytes) {
     holes_.emplace(offset, bytes);
-    by_size_.emplace(bytes, offset);
+    by_weight_.emplace(bytes, offset);
   }
   void remove(Holes::iterator hole) {
-    by_size_.erase({hole->second, hole->first});
+    by_weight_.erase({hole->second, hole->first});
     holes_.erase(hole);
   }
   Holes holes_;  // offset → size
-  std::set<std::pair<int64_t, int64_t>> by_size_;
+  std::set<std::pair<int64_t, int64_t>> by_weight_;
   int64_t end_ = 0;
 };
 
@@ -139,9 +139,11 @@ int64_t place_in_order(std::vector<Item>& items, int64_t most = std::numeric_lim
   return end;
 }
 
-int64_t place_in_order_of_size(std::vector<Item>& items) {
-  std::ranges::sort(items, [](const Item& a, const Item& b) {
-    return std::pair(-a.bytes, a.buffer) < std::pair(-b.bytes, b.buffer);
+// The largest first; or those that take the most, as bytes times instructions.
+int64_t place_in_order_of_size(std::vector<Item>& items, bool times_duration) {
+  auto weight = [times_duration](const Item& item) { return item.bytes * (times_duration ? int64_t{item.last} - item.first + 1 : 1); };
+  std::ranges::sort(items, [&](const Item& a, const Item& b) {
+    return std::pair(-weight(a), a.buffer) < std::pair(-weight(b), b.buffer);
   });
   return place_in_order(items);
 }
@@ -207,13 +209,18 @@ MemoryLayout make_layout(std::span<const Buffer> buffers, std::span<const int64_
   layout.lower_bound = largest_live_sum(items);
   layout.bytes = place_in_order_of_time(items);
   if (layout.bytes > layout.lower_bound && items.size() <= kMostBuffersBySize) {
-    std::vector<Item> by_size = items;
-    int64_t bytes = place_in_order_of_size(by_size);
-    bytes = place_by_complaint(by_size, bytes, layout.lower_bound);
-    bytes = place_by_moves(by_size, bytes, layout.lower_bound);
+    std::vector<Item> by_weight = items;
+    int64_t bytes = place_in_order_of_size(by_weight, false);
+    if (bytes > layout.lower_bound) {
+      std::vector<Item> by_area = items;
+      const int64_t bytes_by_area = place_in_order_of_size(by_area, true);
+      if (bytes_by_area < bytes) bytes = bytes_by_area, by_weight = std::move(by_area);
+    }
+    bytes = place_by_complaint(by_weight, bytes, layout.lower_bound);
+    bytes = place_by_moves(by_weight, bytes, layout.lower_bound);
     if (bytes < layout.bytes) {
       layout.bytes = bytes;
-      items = std::move(by_size);
+      items = std::move(by_weight);
     }
   }
   for (const Item& item : items) layout.places[item.buffer].offset = item.offset;

@@ -13,7 +13,8 @@
 //  - in order of time, each buffer into the smallest hole that is free then (best fit), O(n log n);
 //  - in order of size, the largest first, each at the lowest fitting hole among those that it meets, O(n²), the usual
 //    winner (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020);
-//  - that repeatedly, each time with those first that reached the end of the arena the last time (Joslin and Clements, "Squeaky wheel
+//  - the same in order of size times instructions, where few large ones live long;
+//  - the better one of these repeatedly, each time with those first that reached the end of the arena the last time (Joslin and Clements, "Squeaky wheel
 //    optimization", 1999), until the bound is met or a budget spent;
 //  - then by local search: a buffer at a time goes to another place of that order.
 // No layout can be smaller than the largest sum of sizes alive at one instruction; that bound is reported, so that
