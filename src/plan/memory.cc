@@ -122,6 +122,10 @@ class MemoryPlanner {
 
   bool is_slice(Value v) const { return !plan_.slices.empty() && plan_.slices[v].whole != Slice::kNone; }
 
+  bool reads_slice_of(const Step& step, Value whole) const {
+    return std::ranges::any_of(step.operands, [&](Operand operand) { return operand >= 0 && is_slice(static_cast<Value>(operand)) && plan_.slices[static_cast<Value>(operand)].whole == whole; });
+  }
+
   uint32_t buffer_of_whole(uint32_t s, Value whole) {
     uint32_t& buffer = plan_.buffer_of[whole];
     if (buffer == Function::kNoBuffer) {
@@ -157,7 +161,7 @@ class MemoryPlanner {
     for (int i : in_place_operands(step)) {
       if (!may_overwrite(step, static_cast<size_t>(i), viewed_)) continue;
       uint32_t input = class_of(step.operands[i]);
-      if (input == kOutside || plan_.buffer_of[input] >= Function::kSharesInput) continue;
+      if (input == kOutside || plan_.buffer_of[input] >= Function::kSharesInput || is_slice(input) || reads_slice_of(step, input)) continue;
       if (classes_[input].last_read != s || !provably_equal(*classes_[input].bytes, bytes)) continue;
       return plan_.buffer_of[input];
     }

@@ -178,6 +178,7 @@ class SliceChoice {
     if (step.operands.size() > kSteps && number(kSteps) != 1) return std::nullopt;
     if (!from.dims()[last].is_constant() || !to.dims()[last].is_constant()) return std::nullopt;
     const int64_t size = from.dims()[last].constant();
+    if (size == 0) return std::nullopt;
     return std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0, size);
   }
 

@@ -68,6 +68,19 @@ TEST_F(PlanSlices, NotWhereTheWholeIsOverwritten) {
   slices_of(used(both), {random({1, 3, 4, 12}, 1)});
 }
 
+// A kernel that could write over the slice, or over the whole while it reads the slice.
+TEST_F(PlanSlices, NobodyWritesOverThem) {
+  Node* whole = turned(image("x", 12, 1));  // of three rows
+  Node* row = turned(parameter(main, DType::F32, {dim(1), dim(1), dim(1), dim(12)}, "y"));
+  auto sliced = [&](Node* of, int64_t begin, int64_t end) { return op(main, "Slice", {of, integers({begin}), integers({end}), integers({3})}); };
+  Node* head = sliced(row, 0, 6);
+  Node* one = sliced(row, 2, 3);
+  Node* shifted = op(main, "Add", {row, one});
+  Node* part = sliced(whole, 1, 2);
+  Node* sum = op(main, "Mul", {whole, turned(turned(part))});
+  slices_of(tuple(main, {used(op(main, "Neg", {head})), used(shifted), used(sum)}), {random({1, 3, 1, 12}, 1), random({1, 1, 1, 12}, 2)});
+}
+
 TEST_F(PlanSlices, NotTwice) {
   Node* part = turned(image("x", 5));
   EXPECT_EQ(slices_of(used(concat({part, part})), {random({1, 3, 4, 5}, 1)}), 0);

@@ -119,6 +119,7 @@ class GeneratedProduct : public PreparedKernel {
     std::optional<ProductPlan> known = plan_of_known_shapes();
     if (!known && data_.is_static()) return false;
     if (!find_code(known, generate)) return false;
+    gathers_pixels_ = known && known->gathered;
     reads_pixels_ = known && data_.op == kConvolution && !known->convolution && !known->copies && known->has_dense_rows(layout_.depth);
     if (known) data_.workspace_bytes = static_cast<size_t>(known->workspace_bytes(layout_, !has_constant_weights_));
     if (!has_constant_weights_) return true;
@@ -147,7 +148,7 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   bool writes_rows_apart() const override { return layout_.has_rows_of_y; }
-  bool reads_rows_apart(size_t i) const override { return data_.op == kPointwise ? i == 0 || i >= kMoreRows : i == 0 && reads_pixels_; }
+  bool reads_rows_apart(size_t i) const override { return (i == 0 && reads_pixels_) || (gathers_pixels_ && (i == 0 || i >= kMoreRows)); }
 
   void run(KernelContext& context, State* state) const override {
     const ProductPlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(std::move(shapes)); });
@@ -573,7 +574,7 @@ class GeneratedProduct : public PreparedKernel {
   ProductLayout layout_;
   StridedOperand matrix_;
   bool has_constant_weights_;
-  bool reads_pixels_ = false;  // whose rows of A are those of x, where they lie
+  bool reads_pixels_ = false, gathers_pixels_ = false;  // in all runs; the former are the rows of A, where they lie
   Tensor weights_, columns_;  // of constant weights
   Tensor scales_, zeros_;     // of those of few bits
   std::shared_ptr<const ExecutableCode> code_;

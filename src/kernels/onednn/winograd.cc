@@ -441,7 +441,7 @@ class Winograd : public ShapedKernel {
 
   bool writes_rows_apart() const override { return !other_ && straight_pieces(attributes()).has_value(); }
 
-  bool reads_rows_apart(size_t i) const override { return i == 0 && !other_; }
+  bool reads_rows_apart(size_t i) const override { return i == 0 && !is_open_; }  // else a run may be the reference kernel's
 
   std::unique_ptr<Instance> make(const Shapes& shapes) const override {
     const std::optional<WinogradShape> shape = applicable(shapes);
