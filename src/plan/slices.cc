@@ -90,9 +90,10 @@ class SliceChoice {
   }
   std::span<const Reading> readings_of(Value v) const { return std::span(readings_).subspan(first_reading_[v], first_reading_[v + 1] - first_reading_[v]); }
 
-  bool reads_rows_apart(const Reading& reading) const {
+  // Whether a kernel reads it that can do with rows that lie apart, unless there is one.
+  bool takes_part(const Reading& reading, bool one_row) const {
     const Step& step = draft_.steps[reading.step];
-    return step.opcode == Opcode::Kernel && !draft_.is_view(step) && kernel_of(reading.step).reads_rows_apart(reading.operand);
+    return step.opcode == Opcode::Kernel && !draft_.is_view(step) && (one_row || kernel_of(reading.step).reads_rows_apart(reading.operand));
   }
 
   // A kernel of that operator whose result has a buffer, and no other's.
@@ -108,7 +109,7 @@ class SliceChoice {
     if (v < draft_.num_arguments || viewed_[v] != v || lifetimes_.last_read[v] != s || !has_buffer(v)) return false;
     const auto readings = readings_of(v);
     return std::ranges::count(readings, s, &Reading::step) == 1 && std::ranges::all_of(readings, [&](const Reading& reading) {
-             return reading.step == s || reads_rows_apart(reading) || (one_row && !draft_.is_view(draft_.steps[reading.step]));
+             return reading.step == s || takes_part(reading, one_row);
            });
   }
   bool writes_rows_apart(Value v) const {
@@ -195,11 +196,7 @@ class SliceChoice {
     if (!begin) return;
     const size_t last = to.dims().size() - 1;
     const bool one_row = has_one_row(to, last);
-    if (!std::ranges::all_of(readings_of(v), [&](const Reading& reading) {
-          const Step& reader = draft_.steps[reading.step];
-          return reads_rows_apart(reading) || (one_row && reader.opcode == Opcode::Kernel && !draft_.is_view(reader));
-        }))
-      return;
+    if (!std::ranges::all_of(readings_of(v), [&](const Reading& reading) { return takes_part(reading, one_row); })) return;
     const uint32_t whole = plan_.buffer_of[x], own = plan_.buffer_of[v], until = lifetimes_.last_read[v];
     // Somebody overwrites x in place, who would need memory of his own.
     if (last_[whole] > last_of_class_[x] && until > last_of_class_[x]) return;

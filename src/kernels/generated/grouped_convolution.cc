@@ -324,16 +324,16 @@ bool has_groups_of_vectors(std::span<const int64_t> weights, const AttributeSet&
 
 namespace {
 
-// Whether the library, which reads a group's channels of all pixels before the next, finds few of them in the cache: they share few sets of it where pixels are a multiple of
-// a kilobyte apart. It takes 1.4 to 1.9 times as long then.
-bool shares_sets(const KernelData& data) {
+// Whether the library, which reads a group's channels of all pixels before the next, finds few of them in the cache, where pixels share sets of it. It takes
+// 1.4 to 1.9 times as long then.
+bool misses_cache(const KernelData& data) {
   constexpr int64_t kFewestResults = 8, kMostResults = 23;
   const InputDescription& x = data.input(kImage);
   const Shape& weights = data.input(kGroupWeights).constant.shape();
   const int64_t results = weights[0] / data.attributes.get_int("group", 1);
   if (!x.is_static() || best_isa() != Isa::Avx512 || results < kFewestResults || results > kMostResults) return false;
   const int64_t pixel_bytes = x.shape->back() * int64_t{sizeof(float)}, pixels = element_count(std::span(*x.shape).subspan(1)) / std::max<int64_t>(x.shape->back(), 1);
-  return pixel_bytes % 1024 == 0 && pixels * pixel_bytes > second_level_cache();
+  return shares_few_sets(pixel_bytes) && pixels * pixel_bytes > second_level_cache();
 }
 
 }  // namespace
@@ -344,7 +344,7 @@ bool prefers_grouped_convolution(const KernelData& data) {
   if (!layout) return false;
   // Of rows the library would make a primitive for each length.
   if (!data.is_static() && layout->window.rank() == 1) return describe(layout->code.isa).has_fma;
-  const bool is_preferred = has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) || shares_sets(data);
+  const bool is_preferred = has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) || misses_cache(data);
   return is_preferred && (!data.is_static() || plan_groups(*layout, input_shapes(data)));
 }
 

@@ -54,9 +54,8 @@ struct ProductPlan : ProductPlaces {
       at.b /= layout.depth * layout.columns;
       weights = std::max(weights, at.b + 1);
     }
-    has_dense_words = layout.code.is_integer() && has_dense_rows(layout.depth);
     if (layout.code.is_integer()) {
-      has_dense_words = has_dense_words && !convolution && layout.depth == layout.code.a_stride * layout.integers.parts();
+      has_dense_words = has_dense_rows(layout.depth) && !convolution && layout.depth == layout.code.a_stride * layout.integers.parts();
       copies = !has_dense_words || !layout.integers.has_parts_of_a();
       extended_parts = convolution ? convolution->extended_parts() : 0;
     } else {

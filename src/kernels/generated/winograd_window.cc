@@ -76,7 +76,6 @@ std::optional<WinogradShape> WinogradShape::resolve(const AttributeSet& attribut
   shape.y.push_back(shape.K);
   if (has_frames(window)) shape.frames = window.axes[0];
   std::array<Axis, 3> axes;
-  shape.x_image = x.back(), shape.y_image = shape.K;
   const std::span<const WindowAxis> given = axes_of_image(window);
   for (size_t i = given.size(); i-- > 0;) {
     const WindowAxis& axis = given[i];
@@ -88,7 +87,7 @@ std::optional<WinogradShape> WinogradShape::resolve(const AttributeSet& attribut
     const bool are_alike = std::ranges::all_of(given.last(2), [](const WindowAxis& axis) { return axis.pad_begin == 0 && axis.input == axis.output; });
     if (!are_alike) return std::nullopt;
     const int64_t points = given[1].input * given[2].input;
-    axes[1] = {.input = points, .output = points, .taps_read = points, .x_stride = x.back(), .y_stride = shape.K};
+    axes[1] = {.input = points, .output = points, .taps_read = points, .x_stride = 1, .y_stride = 1};
   }
   shape.across = axes[0];
   if (given.size() > 1) shape.down = axes[1];
@@ -105,9 +104,8 @@ std::optional<int64_t> WinogradShape::image_of_x(int64_t image, int64_t tap) con
 bool WinogradShape::is_worthwhile() const {
   // In multiply-adds, as measured with AVX-512 and AVX2: for an element of what tiles read and of what they give, and for a weight that is read or made; twice as many
   // where those that are made together do not stay in the second-level cache.
-  // Channels of a group are a part of each pixel's: where pixels are a multiple of a kilobyte apart, they share few sets of the caches.
-  const bool share_sets = groups > 1 && groups * C * int64_t{sizeof(float)} % 1024 == 0;
-  const double of_element = share_sets ? 40 : 0, of_spread = 12 + of_element, of_result = 30 + of_element;
+  // Channels of a group are a part of each pixel's.
+  const double of_element = groups > 1 && shares_few_sets(groups * C * int64_t{sizeof(float)}) ? 40 : 0, of_spread = 12 + of_element, of_result = 30 + of_element;
   constexpr double kOfWeight = 20;
   constexpr int kVectorsOfPanel = 2;
   const int64_t made_together = (form.axes == 2 ? 2 : 1) * form.patch() * depth() * kVectorsOfPanel * describe(best_isa()).lanes;

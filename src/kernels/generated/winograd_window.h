@@ -42,7 +42,7 @@ struct WinogradShape {
   struct Axis {
     int64_t kernel = 1, dilation = 1, pad = 0, input = 1, output = 1;
     int64_t taps_read = 1;               // by the direct sum, of all windows
-    int64_t x_stride = 0, y_stride = 0;  // elements from point to point
+    int64_t x_stride = 0, y_stride = 0;  // points in memory from one of the axis to the next
 
     // As many points as the taps are apart begin a tile each; the next ones begin behind all results of those.
     int64_t tiles(int64_t results) const { return output / (results * dilation) * dilation + std::min(output % (results * dilation), dilation); }
@@ -59,7 +59,7 @@ struct WinogradShape {
   int64_t C = 0, K = 0;              // C: channels of x in a group, K: all of y
   WindowAxis frames;                 // a single one where there are none
   Axis down, across;                 // lines are across, wherever they lie in memory
-  int64_t x_image = 0, y_image = 0;  // elements of an image, which is one of the frames
+  int64_t x_image = 1, y_image = 1;  // points of an image, which is one of the frames
 
   // Empty where windows are others, operands do not fit, or there is nothing to compute. Throws TypeMismatch where a window does not fit.
   static std::optional<WinogradShape> resolve(const AttributeSet& attributes, const Shape& x, const Shape& weights);

@@ -129,7 +129,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     operands.x_distance = x.stride;
     if (const Tensor* bias = context.optional_input(2)) operands.bias = bias->data<float>().data();
     if (const Tensor* addend = context.optional_input(3)) operands.addend = addend->data<float>().data();
-    const OutputRows y = other_activation_ ? OutputRows{context.allocate_output(0, DType::F32, s_.y), s_.K} : context.allocate_output_rows(0, DType::F32, s_.y);
+    const OutputRows y = context.allocate_output_rows(0, DType::F32, s_.y);
     operands.y = y.tensor.data<float>().data();
     operands.y_distance = y.stride;
     has_unbounded_ = false;
@@ -297,9 +297,9 @@ class WinogradInstance : public ShapedKernel::Instance {
     return {tile / (across * down), s_.down.first(tile / across % down, s_.results_down()), s_.across.first(tile % across, s_.form.results)};
   }
 
-  int64_t in_x(const Operands& operands, int64_t elements) const { return elements / (s_.groups * s_.C) * operands.x_distance; }  // of a dense x
+  // Elements.
   int64_t place_in_x(const Operands& operands, int64_t image, int64_t down, int64_t across) const {
-    return in_x(operands, image * s_.x_image + down * s_.down.x_stride + across * s_.across.x_stride);
+    return (image * s_.x_image + down * s_.down.x_stride + across * s_.across.x_stride) * operands.x_distance;
   }
 
   // The patches of a tile to its row of each of the matrices.
@@ -307,7 +307,7 @@ class WinogradInstance : public ShapedKernel::Instance {
     const Place place = place_of(block.first + tile);
     const int64_t patch_down = s_.form.axes == 2 ? s_.form.patch() : 1;
     float* to = between.transformed() + tile * products_.a_stride();
-    const int64_t row_stride = in_x(operands, s_.down.dilation * s_.down.x_stride), column_stride = in_x(operands, s_.across.dilation * s_.across.x_stride);
+    const int64_t row_stride = s_.down.dilation * s_.down.x_stride * operands.x_distance, column_stride = s_.across.dilation * s_.across.x_stride * operands.x_distance;
     for_each_piece([&](int64_t frame, int64_t down, int64_t across, int64_t piece) {
       std::array<const float*, kMostWinogradMatrices> points;
       const std::optional<int64_t> image = s_.image_of_x(place.image, frame);
@@ -330,19 +330,19 @@ class WinogradInstance : public ShapedKernel::Instance {
     });
   }
 
-  // Elements from the first one of a dense y.
+  // Points from the first one of y.
   int64_t place_in_y(const Place& place) const { return place.image * s_.y_image + place.down * s_.down.y_stride + place.across * s_.across.y_stride; }
 
   // The tile of y from its row of each of the products.
   void gather(const Operands& operands, const TileBlock& block, int64_t tile, Between& between) {
     const Place place = place_of(block.first + tile);
     const int64_t first = place_in_y(place), row_stride = s_.down.dilation * s_.down.y_stride, column_stride = s_.across.dilation * s_.across.y_stride;
-    auto in_y = [&](int64_t elements) { return elements / s_.K * operands.y_distance; };
+    auto in_y = [&](int64_t points) { return points * operands.y_distance; };
     const bool is_bounded = transforms_.gather({.from = between.products() + tile * products_.y_stride(),
                                                 .distance = between.y_distance,
                                                 .channels = s_.K,
                                                 .bias = operands.bias,
-                                                .addend = {operands.addend ? operands.addend + first : nullptr, row_stride, column_stride},
+                                                .addend = {operands.addend ? operands.addend + first * s_.K : nullptr, row_stride * s_.K, column_stride * s_.K},
                                                 .y = {operands.y + in_y(first), in_y(row_stride), in_y(column_stride)},
                                                 .rows = s_.down.count(place.down, s_.results_down()),
                                                 .columns = s_.across.count(place.across, s_.form.results),
@@ -389,9 +389,9 @@ class WinogradInstance : public ShapedKernel::Instance {
     for (int64_t k = 0; k < s_.K; ++k) {
       float value = sums.data()[k];
       if (operands.bias) value += operands.bias[k];
-      if (operands.addend) value += operands.addend[first + k];
+      if (operands.addend) value += operands.addend[first * s_.K + k];
       activation_.apply(value);
-      operands.y[first / s_.K * operands.y_distance + k] = value;
+      operands.y[first * operands.y_distance + k] = value;
     }
   }
 

@@ -189,12 +189,12 @@ void concat(KernelContext& context) {
   Shape shape = concatenated_shape(inputs, axis);
   Tensor& output = context.allocate_output(0, inputs[0]->dtype(), shape);
   // Parts in the planned memory are rows that lie apart as its rows do.
-  const Tensor* planned = context.planned_output(0);
-  const bool is_planned = planned && planned->raw() == output.raw();
-  for (const Tensor* input : inputs) {
-    const std::ptrdiff_t place = planned ? static_cast<const std::byte*>(input->raw()) - static_cast<const std::byte*>(planned->raw()) : -1;
-    if (!is_planned && place >= 0 && place < static_cast<std::ptrdiff_t>(planned->bytes()) && input->size() > 0)
-      throw Error(ErrorCode::Internal, "a part was written into a result of another size");
+  if (const Tensor* planned = context.planned_output(0); planned && planned->raw() != output.raw()) {
+    for (const Tensor* input : inputs) {
+      const std::ptrdiff_t place = static_cast<const std::byte*>(input->raw()) - static_cast<const std::byte*>(planned->raw());
+      if (place >= 0 && place < static_cast<std::ptrdiff_t>(planned->bytes()) && input->size() > 0)
+        throw Error(ErrorCode::Internal, "a part was written into a result of another size");
+    }
   }
   concatenate(inputs, axis, output, row_strides);
 }
