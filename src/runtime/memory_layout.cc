@@ -46,8 +46,8 @@ class FreeHoles {
   int64_t end() const { return end_; }
 
   int64_t take(int64_t bytes) {
-    auto best = by_weight_.lower_bound({bytes, 0});
-    if (best == by_weight_.end()) {
+    auto best = by_size_.lower_bound({bytes, 0});
+    if (best == by_size_.end()) {
       // The hole at the end, if there is one, grows; else the arena does.
       auto last = holes_.empty() ? holes_.end() : std::prev(holes_.end());
       bool at_end = last != holes_.end() && last->first + last->second == end_;
@@ -85,14 +85,14 @@ class FreeHoles {
   using Holes = std::map<int64_t, int64_t>;
   void insert(int64_t offset, int64_t bytes) {
     holes_.emplace(offset, bytes);
-    by_weight_.emplace(bytes, offset);
+    by_size_.emplace(bytes, offset);
   }
   void remove(Holes::iterator hole) {
-    by_weight_.erase({hole->second, hole->first});
+    by_size_.erase({hole->second, hole->first});
     holes_.erase(hole);
   }
   Holes holes_;  // offset → size
-  std::set<std::pair<int64_t, int64_t>> by_weight_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;
   int64_t end_ = 0;
 };
 

@@ -4,8 +4,9 @@
 usage: random_convolutions.py [--count N] [--seed S] [--only NUMBER]
 
 Windows of one to three axes with strides, dilations, groups and padding on any side, also beyond the image; few channels and many; with a bias, an addend and
-an activation; poolings between pointwise convolutions, so that their channels are last; branches of both that are joined. What differs by more than sums in another order may, or has another
-shape, is printed with its number, which --only does again. Needs the package anfora, and PyPI's onnx and onnxruntime; skipped (77) without these two.
+an activation; poolings between pointwise convolutions, so that their channels are last; branches of both that are joined. What differs by more than sums in
+another order may, or has another shape, is printed with its number, which --only does again. Needs the package anfora, and PyPI's onnx and onnxruntime;
+skipped (77) without these two.
 """
 import argparse
 import random
