@@ -25,7 +25,7 @@ InputRows KernelContext::input_rows(size_t i) const {
   const Tensor& tensor = input(i);
   const int64_t distance = i < input_distances_.size() ? input_distances_[i] : 0;
   if (distance > 0) return {tensor, distance / static_cast<int64_t>(element_bytes(tensor.dtype()))};
-  return {tensor, tensor.rank() == 0 ? 1 : tensor.shape().back()};
+  return InputRows(tensor);
 }
 
 Datum KernelContext::take_input(size_t i) {
@@ -49,9 +49,9 @@ Tensor& KernelContext::allocate_output(size_t i, DType dtype, std::span<const in
 
 OutputRows KernelContext::allocate_output_rows(size_t i, DType dtype, std::span<const int64_t> shape) {
   const int64_t distance = row_distance(i), element = static_cast<int64_t>(element_bytes(dtype));
-  if (distance == 0 || distance % element != 0) return {allocate_output(i, dtype, shape), shape.empty() ? 1 : shape.back()};
+  if (distance == 0 || distance % element != 0) return OutputRows(allocate_output(i, dtype, shape));
   Tensor output = Tensor::view(dtype, shape, const_cast<void*>(planned_[i].raw()), planned_[i].owner());
-  if (output.bytes() != planned_[i].bytes()) return {allocate_output(i, dtype, shape), shape.back()};
+  if (output.bytes() != planned_[i].bytes()) return OutputRows(allocate_output(i, dtype, shape));
   outputs_[i] = std::move(output);
   return {outputs_[i].tensor(), distance / element};
 }

@@ -49,6 +49,8 @@ template <class T>
 struct RowsOf {
   T& tensor;       // of that shape; where the first row begins
   int64_t stride;  // elements from one row to the next
+  explicit RowsOf(T& dense) : tensor(dense), stride(length()) {}
+  RowsOf(T& of, int64_t row_stride) : tensor(of), stride(row_stride) {}
   int64_t length() const { return tensor.rank() == 0 ? 1 : tensor.shape().back(); }
   bool are_apart() const { return stride != length(); }
 };

@@ -59,6 +59,8 @@ struct KernelData {
   size_t workspace_bytes = 0;          // that a run takes, when that is known beforehand
   // While a program is built: what other kernels have packed. Null: not known.
   const PackedCopies* copies = nullptr;
+  // While a program is built: whether its result or an input is concatenated along the last axis, so that rows may come to lie apart (plan/slices.h).
+  bool may_have_rows_apart = false;
 
   // The description of input i; an omitted one past the end.
   const InputDescription& input(size_t i) const;
@@ -87,8 +89,8 @@ class PreparedKernel {
   virtual void run(KernelContext& context, State* state) const = 0;
   // Whether there is a packed copy of input i, a constant: no run reads its elements again, only dtype and shape.
   virtual bool has_packed(size_t /*i*/) const { return false; }
-  // Whether output 0 is allocated by KernelContext::allocate_output_rows().
-  virtual bool writes_rows_apart() const { return false; }
+  // Whether output i is allocated by KernelContext::allocate_output_rows().
+  virtual bool writes_rows_apart(size_t /*i*/) const { return false; }
   // Whether input i is read by KernelContext::input_rows().
   virtual bool reads_rows_apart(size_t /*i*/) const { return false; }
 };

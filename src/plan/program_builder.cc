@@ -48,6 +48,21 @@ InputDescription describe_input(const ir::Node& node) {
 
 constexpr size_t kLargeWeight = size_t{1} << 20;
 
+// What is concatenated along its last axis.
+boost::unordered_flat_set<const ir::Node*> concatenated_nodes(const ir::ModuleOrder& order) {
+  boost::unordered_flat_set<const ir::Node*> nodes;
+  for (const ir::GraphOrder& graph : order.graphs) {
+    for (const ir::Apply* node : graph.nodes) {
+      const ir::Type* type = node->type();
+      if (node->primitive() != ir::Primitive::Operation || node->op().qualified != "Concat" || !type || !type->is_tensor() || !type->has_rank()) continue;
+      const int64_t axis = node->attributes().get_int("axis", 0), last = std::ssize(type->dims()) - 1;
+      if (last < 1 || (axis != last && axis != -1)) continue;
+      for (const ir::Use& use : node->operands()) nodes.insert(use.node);
+    }
+  }
+  return nodes;
+}
+
 kernels::KernelData describe_kernel(const ir::Apply& node) {
   kernels::KernelData data{.op = std::string(node.op().qualified), .attributes = node.attributes(), .num_outputs = node.num_outputs()};
   for (const ir::Use& use : node.operands()) data.inputs.push_back(describe_input(*use.node));
@@ -78,6 +93,7 @@ ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, co
       used_up_(used_up),
       options_(options),
       order_(ir::topological_order(module)),
+      concatenated_(concatenated_nodes(order_)),
       free_variables_(order_) {
   add_groups();
   for (const ir::GraphOrder& graph : order_.graphs) {
@@ -219,6 +235,8 @@ uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
   kernel->num_outputs = node.num_outputs();
   program->draws = program->draws || node.op().effect == ir::Effect::Random;
   kernel->copies = &copies_;
+  auto is_concatenated = [&](const ir::Node* of) { return concatenated_.contains(of); };
+  kernel->may_have_rows_apart = is_concatenated(&node) || std::ranges::any_of(node.operands(), is_concatenated, [](const ir::Use& use) { return use.node; });
   try {
     choose_kernel(node, *kernel);
   } catch (Error& error) {

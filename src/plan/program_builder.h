@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +51,7 @@ class ProgramBuilder {
   ir::Module* used_up_;
   const CompileOptions& options_;
   ir::ModuleOrder order_;
+  boost::unordered_flat_set<const ir::Node*> concatenated_;  // along the last axis
   ir::FreeVariables free_variables_;
   boost::unordered_flat_map<const ir::Graph*, uint32_t> function_index_;
   boost::unordered_flat_map<const ir::Node*, runtime::Operand> constants_;

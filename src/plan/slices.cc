@@ -114,7 +114,7 @@ class SliceChoice {
   }
   bool writes_rows_apart(Value v) const {
     const uint32_t written = lifetimes_.written[v];
-    return v == draft_.steps[written].first_result && kernel_of(written).writes_rows_apart();
+    return kernel_of(written).writes_rows_apart(v - draft_.steps[written].first_result);
   }
 
   std::vector<Part> possible_parts(uint32_t s) const {
@@ -192,7 +192,7 @@ class SliceChoice {
     const Type& to = *draft_.value_types[v];
     if (x < draft_.num_arguments || viewed_[x] != x || is_slice(slices_[x]) || !has_buffer(x) || !from || !from->is_tensor() || !from->has_rank() || to.dims().empty()) return;
     const runtime::Kernel& kernel = kernel_of(s);
-    const std::optional<int64_t> begin = kernel.writes_rows_apart() && kernel.reads_rows_apart(0) ? begin_of_slice(step, *from, to) : std::nullopt;
+    const std::optional<int64_t> begin = kernel.writes_rows_apart(0) && kernel.reads_rows_apart(0) ? begin_of_slice(step, *from, to) : std::nullopt;
     if (!begin) return;
     const size_t last = to.dims().size() - 1;
     const bool one_row = has_one_row(to, last);

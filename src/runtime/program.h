@@ -65,8 +65,8 @@ struct Kernel : kernels::KernelData {
   double flops_per_element = 0;
 
   bool is_missing() const { return !prepared && !reference; }
-  // Whether rows of output 0 may lie apart, and those of an input.
-  bool writes_rows_apart() const { return prepared ? prepared->writes_rows_apart() : reference_rows().of_output; }
+  // Whether rows of an output may lie apart, and those of an input.
+  bool writes_rows_apart(size_t i) const { return prepared ? prepared->writes_rows_apart(i) : i == 0 && reference_rows().of_output; }
   bool reads_rows_apart(size_t i) const { return prepared ? prepared->reads_rows_apart(i) : reference_rows().of_inputs; }
   kernels::RowsApart reference_rows() const {
     const kernels::KernelRegistry& known = kernels::reference_kernels();

@@ -846,6 +846,52 @@ TEST(Groups, ReadPartsInPlace) {
   }
 }
 
+// Parts of larger tensors, whose rows lie apart: of operands that broadcast, of one that is read in part, of one result and of another.
+TEST(Groups, WalkRowsThatLieApart) {
+  constexpr auto kFloat = static_cast<int64_t>(DType::F32);
+  struct Case {
+    std::vector<Dims> shapes;
+    Dims axes, views;
+    std::vector<std::string> statements;
+    Dims outputs, output_axes, output_ranks;
+    int64_t reduces = 0;
+  };
+  const Case cases[] = {
+      {{{6, 9, 20}, {20}, {9, 1}}, {1, 1, 1, 0, 0, 1, 0, 1, 0}, {}, {"%0 * %1", "%3 + %2", "%0 - %2"}, {4, 5}, {1, 1, 1, 1, 1, 1}, {3, 3}},
+      {{{5, 16}, {5, 1}}, {1, 1, 1, 0}, {}, {"exp(%0 - %1)", "row_sum(%2)", "%2 / %3"}, {4, 3}, {1, 1, 1, 0}, {2, 2}, 1},
+      {{{3, 5, 16}}, {1, 1, 1}, {}, {"row_max(%0)", "%0 - %1"}, {2, 1}, {1, 1, 1, 1, 1, 0}, {3, 2}, 1},
+      {{{4, 7, 30}, {7, 4, 12}}, {1, 1, 1, 1, 1, 1}, {0, 3, 1, 0, -1, 0, 0, -1, 2, 3, 12}, {"%0 + 2 * %1"}, {2}, {1, 1, 1}, {3}},
+      {{{3, 1, 8}, {1, 11, 8}}, {1, 0, 1, 0, 1, 1}, {}, {"%0 * %1"}, {2}, {1, 1, 1}, {3}},
+      {{{700}}, {1}, {}, {"-%0"}, {1}, {1}, {1}}};
+  for (const Case& of : cases) {
+    SCOPED_TRACE(of.statements.back());
+    const AttributeSet attributes{{"rank", of.output_ranks[0]},
+                                  {"axes", of.axes},
+                                  {"views", of.views},
+                                  {"statements", of.statements},
+                                  {"reduces", of.reduces},
+                                  {"outputs", of.outputs},
+                                  {"output_axes", of.output_axes},
+                                  {"output_types", Dims(of.outputs.size(), kFloat)},
+                                  {"output_ranks", of.output_ranks}};
+    kernels::KernelData data{"Group", attributes, {}, of.outputs.size()};
+    std::vector<Datum> inputs;
+    for (const Dims& shape : of.shapes) {
+      data.inputs.push_back({.present = true, .dtype = DType::F32, .shape = Shape(shape.begin(), shape.end()), .constant = {}});
+      inputs.emplace_back(random_tensor(shape, static_cast<int>(inputs.size()) + 1));
+    }
+    const auto kernel = generating_kernels().prepare(data);
+    ASSERT_TRUE(kernel);
+    std::vector<const Datum*> pointers;
+    for (const Datum& input : inputs) pointers.push_back(&input);
+    std::vector<Datum> results(of.outputs.size());
+    kernels::PreparedRun(*kernel).run(attributes, pointers, results);
+    std::vector<Tensor> dense;
+    for (const Datum& result : results) dense.push_back(result.tensor());
+    expect_rows_apart(*kernel, attributes, pointers, dense);
+  }
+}
+
 // What depends on bytes alone is looked up where there are many: the same as is computed of few.
 TEST(Groups, LookUpWhatDependsOnBytes) {
   for (DType type : {DType::I8, DType::U8}) {

@@ -137,7 +137,9 @@ TEST_P(GeneratedDepthwise, AgreesWithTheReferenceWithoutAnExpansion) {
   const Tensor z = random_tensor({expected.shape().begin(), expected.shape().end()}, 6), none;
   const Prepared residual(kConvolution, attributes, {x, w, none, z}, kGenerated);
   ASSERT_TRUE(residual.kernel);
-  expect_close(residual.run(*residual.kernel), run_kernel(std::string(kConvolution), attributes, {x, w, none, z})[0], 1e-5f);
+  const Tensor sum = residual.run(*residual.kernel);
+  expect_close(sum, run_kernel(std::string(kConvolution), attributes, {x, w, none, z})[0], 1e-5f);
+  expect_the_same_again(residual, sum);
 }
 
 // Exactly, whatever the signs and zero points.
@@ -178,6 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{{1, 11, 10, 3}, 33, {3, 3}, window(33, {1, 1}, {2, 2, 2, 2}, {2, 2})},
                     Case{{1, 9, 9, 3}, 17, {3, 3}, window(17, {1, 1}, {-1, -2, -1, 0})},         // cropped
                     Case{{1, 2, 1, 3}, 16, {5, 5}, window(16, {1, 1}, {4, 3, 5, 4})},            // windows without the image
+                    Case{{1, 40, 130, 4}, 64, {3, 3}, window(64, {1, 1}, {1, 1, 1, 1})},         // larger than the cache
+                    Case{{1, 9, 31, 4}, 24, {3, 3}, window(24, {2, 1}, {0, 0, 0, 0})},           // windows that all lie inside
+                    Case{{2, 5, 40, 3}, 7, {5, 3}, window(7, {1, 1}, {2, 1, 2, 0})},             // of which the last panel goes on behind the image
                     Case{{1, 8, 8, 3}, 24, {4, 3}, {{"group", int64_t{24}}, {"auto_pad", std::string("SAME_LOWER")}}}),
     [](const auto& info) { return fmt::format("{}", info.index); });
 

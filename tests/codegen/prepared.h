@@ -30,11 +30,14 @@ struct Prepared {
     kernel = implementation.empty() ? generating_kernels().prepare(data) : generating_kernels().prepare_as(data, implementation);
   }
 
-  Tensor run(const kernels::PreparedKernel& of) const {
+  std::vector<const Datum*> pointers() const {
     std::vector<const Datum*> pointers;
     for (const Datum& datum : datums) pointers.push_back(&datum);
+    return pointers;
+  }
+  Tensor run(const kernels::PreparedKernel& of) const {
     Datum result;
-    kernels::PreparedRun(of).run(data.attributes, pointers, {&result, 1});
+    kernels::PreparedRun(of).run(data.attributes, pointers(), {&result, 1});
     return result.tensor();
   }
 
@@ -44,10 +47,11 @@ struct Prepared {
   std::unique_ptr<kernels::PreparedKernel> kernel;
 };
 
-// By any number of threads, and from the data alone.
+// By any number of threads, where rows lie apart, and from the data alone.
 inline void expect_the_same_again(const Prepared& prepared, const Tensor& result) {
   for (int threads : {1, 2, 3, 7, 16})
     with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
+  expect_rows_apart(*prepared.kernel, prepared.data.attributes, prepared.pointers(), {&result, 1});
   kernels::KernelData copied = prepared.data;
   for (size_t i = 0; i < copied.inputs.size(); ++i) {
     Tensor& constant = copied.inputs[i].constant;

@@ -99,28 +99,29 @@ class ApartRows {
   Tensor first_;
 };
 
-// Expects the same bits where rows of output 0 lie apart, and nothing written between them; and where those of an input do.
-inline void expect_rows_apart(const kernels::PreparedKernel& kernel, const AttributeSet& attributes, std::span<const Datum* const> inputs, size_t outputs,
-                              const Tensor& dense) {
+// Expects the same bits where rows of an output lie apart, and nothing written between them; and where those of an input do. `dense`: the results, as far
+// as they are asked for.
+inline void expect_rows_apart(const kernels::PreparedKernel& kernel, const AttributeSet& attributes, std::span<const Datum* const> inputs,
+                              std::span<const Tensor> dense) {
   auto run = [&](std::span<const Datum* const> from, std::span<const Tensor> planned, std::span<const int64_t> of_outputs, std::span<const int64_t> of_inputs) {
-    std::vector<Datum> results(outputs);
+    std::vector<Datum> results(dense.size());
     kernels::KernelContext context(attributes, from, results, planned);
     context.place_rows_apart(of_outputs, of_inputs);
     kernel.run(context, kernel.make_state().get());
-    return results[0].tensor();
+    return results;
   };
-  if (!ApartRows::exist_for(dense)) return;
-  if (kernel.writes_rows_apart()) {
-    ApartRows rows(dense), wanted(dense);
-    wanted.fill(dense);
-    std::vector<Tensor> planned(outputs);
-    planned[0] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(dense.bytes())}, const_cast<void*>(rows.first().raw()), nullptr);
-    std::vector<int64_t> distances(outputs);
-    distances[0] = static_cast<int64_t>(rows.distance());
-    const Tensor result = run(inputs, planned, distances, {});
-    ASSERT_EQ(result.shape(), dense.shape());
-    EXPECT_EQ(result.raw(), planned[0].raw());
-    EXPECT_TRUE(rows == wanted);
+  for (size_t i = 0; i < dense.size(); ++i) {
+    if (!kernel.writes_rows_apart(i) || !ApartRows::exist_for(dense[i])) continue;
+    ApartRows rows(dense[i]), wanted(dense[i]);
+    wanted.fill(dense[i]);
+    std::vector<Tensor> planned(dense.size());
+    planned[i] = Tensor::view(DType::U8, Shape{static_cast<int64_t>(dense[i].bytes())}, const_cast<void*>(rows.first().raw()), nullptr);
+    std::vector<int64_t> distances(dense.size());
+    distances[i] = static_cast<int64_t>(rows.distance());
+    const Tensor result = run(inputs, planned, distances, {})[i].tensor();
+    ASSERT_EQ(result.shape(), dense[i].shape());
+    EXPECT_EQ(result.raw(), planned[i].raw());
+    EXPECT_TRUE(rows == wanted) << "output " << i;
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!kernel.reads_rows_apart(i) || !inputs[i]->is_tensor() || !ApartRows::exist_for(inputs[i]->tensor())) continue;
@@ -131,7 +132,11 @@ inline void expect_rows_apart(const kernels::PreparedKernel& kernel, const Attri
     from[i] = &apart;
     std::vector<int64_t> distances(inputs.size());
     distances[i] = static_cast<int64_t>(rows.distance());
-    EXPECT_TRUE(Tensor::identical(run(from, {}, {}, distances), dense)) << "input " << i;
+    const std::vector<Datum> results = run(from, {}, {}, distances);
+    for (size_t k = 0; k < dense.size(); ++k) {
+      if (!dense[k].defined()) continue;
+      EXPECT_TRUE(Tensor::identical(results[k].tensor(), dense[k])) << "output " << k << " of input " << i;
+    }
   }
 }
 
@@ -165,7 +170,9 @@ inline void expect_prepared(std::string_view op, const AttributeSet& attributes,
     for (size_t i = 0; i < outputs; ++i) {
       if (expected[i].defined()) expect_close(results[i].tensor(), expected[i], tolerance);
     }
-    expect_rows_apart(*kernel, attributes, pointers, outputs, results[0].tensor());
+    std::vector<Tensor> dense;
+    for (const Datum& result : results) dense.push_back(result.is_tensor() ? result.tensor() : Tensor());
+    expect_rows_apart(*kernel, attributes, pointers, dense);
   };
   auto run = [&] { run_by(prepared); };
   run();

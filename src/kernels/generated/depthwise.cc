@@ -5,7 +5,8 @@
 //     │ ▓▓▓▓▓▓▓▓▓▓ │  ───────────▶   │ 0 ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓ 0 │  ─────────────────▶       │ · ▓▓ · · · │
 //     └────────────┘                 └─────────────────────┘                           └────────────┘
 //
-// Without an expansion, the channels are copied. Convolutions in groups of few channels become depthwise ones on the way: a row of the strip is several then, of
+// Without an expansion, the channels are copied; but of one or two axes only those at the ends of a row, whose windows see padding: the others are read where
+// the image has them, unless its pixels share few sets of the cache. Convolutions in groups of few channels become depthwise ones on the way: a row of the strip is several then, of
 // which row i has for each channel of the result the channel i of its group, and a row of taps is as many.
 //
 //     groups of 2     a b c d e f …   ──▶   a a c c e e …    weights from the first channel of a group
@@ -20,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container/small_vector.hpp>
 
 #include "kernels/generated/image_plan.h"
 #include "kernels/generated/plan_cache.h"
@@ -65,38 +67,80 @@ struct DepthwiseLayout {
   int64_t lines() const { return group_inputs * planes(); }  // of a row of the strip
   bool has_expansion() const { return code.expansion.has_value(); }
   int64_t panels() const { return ceil_div(channels, code.panel_channels()); }
-  // Panels that are computed side by side: calls have more to do then, but weights of the expansion must stay in the first-level cache, and so must the lines of
-  // groups.
-  int64_t panels_at_once() const {
-    constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10;
-    if (!is_depthwise() || planes() > 1) return 1;
-    const int64_t most = std::max<int64_t>(kChannelsAtOnce / code.panel_channels(), 1);
-    const int64_t panel_bytes = depth * code.panel_channels() * int64_t{sizeof(float)};
-    return has_expansion() ? std::clamp<int64_t>(kWeightBytes / panel_bytes, 1, most) : most;
-  }
-  int64_t strip_channels() const { return panels_at_once() * code.panel_channels(); }
   // Pixels of equal tiles of a row; the last one begins earlier where they do not come out even, and computes some pixels again.
   int64_t tile_of(int64_t pixels) const { return ceil_div(pixels, ceil_div(pixels, code.tile.rows)); }
   FilterShape filter() const { return {lines(), rows().kernel, window.axes.back().kernel}; }
   std::vector<int64_t> of_panels(const FilterShape& of) const { return {of.size(), channels, code.panel_channels()}; }
 };
 
+// Places of a row of the result that are computed alike, in tiles.
+struct RowSegment {
+  int64_t first, last, tile;
+  bool reads_strip;    // else the image
+  int64_t origin = 0;  // the pixel of the strip's line where the image's first column is, or would be
+};
+
 // How a convolution of images of certain sizes runs.
 struct DepthwisePlan : ImagePlan {
   DepthwisePlan(ImagePlan image, const DepthwiseLayout& layout)
       : ImagePlan(std::move(image)),
-        result_tile(layout.tile_of(columns.output)),
         has_long_tiles(layout.has_expansion() && 4 * layout.tile_of(columns.input) < 3 * layout.code.tile.rows),
-        expansion_tile(has_long_tiles ? std::min<int64_t>(columns.input, layout.code.tile.rows) : layout.tile_of(columns.input)),
-        strip_results(Strip::results_of(rows, second_level_cache() / (layout.lines() == 1 ? 4 : 2), layout.lines() * pitch() * layout.strip_channels())) {}
+        expansion_tile(has_long_tiles ? std::min<int64_t>(columns.input, layout.code.tile.rows) : layout.tile_of(columns.input)) {
+    cut_row(layout);
+    panels_at_once = panels_of_block(layout);
+    const int64_t row_size = layout.lines() * line_pixels * panels_at_once * layout.code.panel_channels();
+    strip_results = row_size == 0 ? rows.output : Strip::results_of(rows, second_level_cache() / (layout.lines() == 1 ? 4 : 2), row_size);
+  }
 
   int64_t inputs() const { return rows.input * columns.input; }  // pixels of a plane, and of one of the result
   int64_t outputs() const { return rows.output * columns.output; }
+  bool reads_image() const { return !std::ranges::all_of(segments, &RowSegment::reads_strip); }
 
-  int64_t result_tile;
+  boost::container::small_vector<RowSegment, 3> segments;  // of a row of the result
   bool has_long_tiles;  // tiles of the expansion go on from row to row of the image, where rows alone would leave much of a tile empty
   int64_t expansion_tile;
-  int64_t strip_results;  // rows of the result that a strip gives, so that it stays in the cache
+  int64_t panels_at_once = 1;  // that are computed side by side
+  int64_t line_pixels = 0;     // of the strip
+  int64_t strip_results = 1;   // rows of the result that a strip gives, so that it stays in the cache
+
+ private:
+  void cut_row(const DepthwiseLayout& layout) {
+    const int64_t width = columns.output;
+    auto is_cut = [&](int64_t first, int64_t last) {
+      const int64_t outer = std::max(first, width - last);
+      if (last <= first || last - first < 2 * outer) return false;
+      if (first > 0) add_of_strip(0, outer, layout);
+      segments.push_back({first, last, layout.tile_of(last - first), false});
+      if (last < width) add_of_strip(width - outer, width, layout);
+      return true;
+    };
+    if (layout.is_depthwise() && !layout.has_expansion() && layout.window.rank() <= 2) {
+      const int64_t first = columns.outputs_inside(0).first;
+      int64_t last = columns.outputs_inside(columns.kernel - 1).last;
+      // Vectors of the last panel may go on behind its channels: the image must, too.
+      const int64_t beyond = layout.panels() * layout.code.panel_channels() - layout.channels;
+      while (last > first && (columns.input - columns.start(last - 1) - columns.reach()) * layout.channels < beyond) --last;
+      if (is_cut(first, last)) return;
+    }
+    segments.push_back({0, width, layout.tile_of(width), true, padding()});
+    line_pixels = pitch();
+  }
+  void add_of_strip(int64_t first, int64_t last, const DepthwiseLayout& layout) {
+    const int64_t begin = columns.start(first);
+    segments.push_back({first, last, layout.tile_of(last - first), true, line_pixels - begin});
+    line_pixels += columns.start(last - 1) + columns.reach() - begin;
+  }
+
+  // Calls have more to do where there are several, but weights of the expansion must stay in the first-level cache, and so must the lines of groups. An image that
+  // is larger than the second-level one, and is read where it lies, is read once from its beginning to its end.
+  int64_t panels_of_block(const DepthwiseLayout& layout) const {
+    constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10;
+    if (!layout.is_depthwise() || layout.planes() > 1) return 1;
+    const int64_t panel_bytes = layout.depth * layout.code.panel_channels() * int64_t{sizeof(float)};
+    if (reads_image() && inputs() * layout.depth * int64_t{sizeof(float)} > second_level_cache() / 2) return layout.panels();
+    const int64_t most = std::max<int64_t>(kChannelsAtOnce / layout.code.panel_channels(), 1);
+    return layout.has_expansion() ? std::clamp<int64_t>(kWeightBytes / panel_bytes, 1, most) : most;
+  }
 };
 
 std::optional<DepthwisePlan> plan_depthwise(const DepthwiseLayout& layout, InputShapes shapes) {
@@ -152,7 +196,10 @@ std::optional<DepthwiseLayout> lay_out_depthwise(const KernelData& data, Isa isa
 
   DepthwiseCode& code = layout.code;
   code.isa = isa;
-  code.tile = product_tile(isa, layout.channels);
+  // Of pixels that share few sets of the cache, more side by side.
+  constexpr int kMostVectors = 2, kMostOfFewSets = 4;
+  const bool has_few_sets = shares_few_sets(layout.depth * int64_t{sizeof(float)});
+  code.tile = product_tile(isa, layout.channels, 1, has_expansion || has_few_sets ? kMostOfFewSets : kMostVectors);
   // Where masks cost nothing there are always some: so more layers share code.
   code.has_edge = layout.channels % code.panel_channels() != 0 || describe(isa).has_masks;
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
@@ -205,7 +252,8 @@ class DepthwiseKernel : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
-  bool writes_rows_apart() const override { return true; }
+  bool writes_rows_apart(size_t i) const override { return i == 0; }
+  bool reads_rows_apart(size_t i) const override { return plan_ && (i == kInput || i == kAddend); }  // else a run may be the reference kernel's
   bool has_packed(size_t i) const override { return i == kFilterWeights || i == kExpansionWeights; }
 
   void run(KernelContext& context, State* state) const override {
@@ -221,17 +269,18 @@ class DepthwiseKernel : public PreparedKernel {
   };
 
   void run(KernelContext& context, const DepthwisePlan& plan) const {
-    const OutputRows result = context.allocate_output_rows(0, DType::F32, plan.result);
+    const ImageRows rows{context.input_rows(kInput), context.allocate_output_rows(0, DType::F32, plan.result),
+                         context.has_input(kAddend) ? context.input_rows(kAddend).stride : 0};
     const int64_t of_input_row = layout_.has_expansion() ? plan.columns.input * layout_.depth : 0;
     const int64_t overlap = std::max<int64_t>(plan.rows.reach() - plan.rows.stride, 0);  // rows of the input
     const StripWork work = {.images = plan.batch * plan.planes.output,
                             .panels = layout_.panels(),
-                            .panels_at_once = layout_.panels_at_once(),
+                            .panels_at_once = plan.panels_at_once,
                             .rows = plan.rows.output,
                             .row_cost = (plan.columns.output * layout_.taps() + plan.rows.stride * of_input_row) * layout_.code.panel_channels(),
                             .cut_rows = layout_.has_expansion() ? ceil_div(overlap, plan.rows.stride) : 1};
     for_each_segment(work, [&](int64_t plane, int64_t block, int64_t begin, int64_t end) {
-      BlockRun(*this, plan, context, result, plane, block * layout_.panels_at_once()).run(begin, end);
+      BlockRun(*this, plan, context, rows, plane, block * plan.panels_at_once).run(begin, end);
     });
   }
 
@@ -249,35 +298,40 @@ class DepthwiseKernel : public PreparedKernel {
 
   FilterShape expansion_filter() const { return {.inputs = layout_.depth}; }
 
+  // Where pixels lie.
+  struct ImageRows {
+    InputRows input;
+    OutputRows result;
+    int64_t addend_stride;
+  };
+
   // The channels of some panels, of one plane of the results of all images.
   class BlockRun {
    public:
-    BlockRun(const DepthwiseKernel& kernel, const DepthwisePlan& plan, KernelContext& context, const OutputRows& result, int64_t plane, int64_t panel)
+    BlockRun(const DepthwiseKernel& kernel, const DepthwisePlan& plan, KernelContext& context, const ImageRows& image, int64_t plane, int64_t panel)
         : kernel_(kernel),
           layout_(kernel.layout_),
           plan_(plan),
-          panels_(std::min(layout_.panels_at_once(), layout_.panels() - panel)),
+          panels_(std::min(plan.panels_at_once, layout_.panels() - panel)),
           width_(panels_ * layout_.code.panel_channels()),
-          line_size_(plan.pitch() * width_),
+          line_size_(plan.line_pixels * width_),
           row_size_(layout_.lines() * line_size_),
           first_channel_(panel * layout_.code.panel_channels()),
           first_plane_(plan.planes.start(plane % plan.planes.output)),
-          input_(context.input(kInput).data<float>().data() + plane / plan.planes.output * plan.planes.input * plan.inputs() * layout_.depth),
+          pixel_stride_(image.input.stride),
+          input_(image.input.tensor.data<float>().data() + plane / plan.planes.output * plan.planes.input * plan.inputs() * pixel_stride_),
           strip_(plan.rows, plan.strip_results, row_size_),
           expanded_(plan.has_long_tiles ? static_cast<size_t>(Strip::rows_of(plan.rows, plan.strip_results) * plan.columns.input * width_) : 0) {
       const int64_t left = layout_.channels - first_channel_;
       clear_padding(left < width_);
       const int64_t pixels = plane * plan.outputs();
-      depthwise_[kImageRowStride] = plan.rows.dilation * line_size_;
-      depthwise_[kTapStride] = plan.columns.dilation * width_;
-      depthwise_[kPixelStride] = plan.columns.stride * width_;
       depthwise_[kTaps] = plan.columns.kernel;
-      depthwise_[kResult] = address_of(result.tensor.data<float>().data() + pixels * result.stride + first_channel_);
-      depthwise_[kResultStride] = result.stride;
+      depthwise_[kResult] = address_of(image.result.tensor.data<float>().data() + pixels * image.result.stride + first_channel_);
+      depthwise_[kResultStride] = image.result.stride;
       depthwise_[kChannels] = left;
       depthwise_[kBias] = address_in(context, kFilterBias, first_channel_);
-      depthwise_[kResidual] = address_in(context, kAddend, pixels * layout_.channels + first_channel_);
-      depthwise_[kResidualStride] = layout_.channels;
+      depthwise_[kResidual] = address_in(context, kAddend, pixels * image.addend_stride + first_channel_);
+      depthwise_[kResidualStride] = image.addend_stride;
       depthwise_[kPanels] = panels_;
       depthwise_[kFilterPanelStride] = layout_.taps() * layout_.code.panel_channels();
       filters_ = kernel.filters_.data<float>().data() + panel * depthwise_[kFilterPanelStride];
@@ -285,7 +339,8 @@ class DepthwiseKernel : public PreparedKernel {
       expansion_[kB] = address_of(kernel.expansion_.data<float>().data() + first_channel_ * layout_.depth);
       expansion_[kYStride] = width_;
       expansion_[kColumns] = left;
-      expansion_[kSteps] = expansion_[kAStride] = layout_.depth;
+      expansion_[kSteps] = layout_.depth;
+      expansion_[kAStride] = pixel_stride_;
       const int64_t at_once = layout_.code.expansion->panels_at_once(static_cast<int>(plan.expansion_tile));
       expansion_[kGroups] = panels_ / at_once, expansion_[kRest] = panels_ % at_once;
       expansion_[kPanelStride] = layout_.depth * layout_.code.panel_channels();
@@ -300,8 +355,10 @@ class DepthwiseKernel : public PreparedKernel {
    private:
     // What is read but never written: padding, and channels of the last panel that there are not.
     void clear_padding(bool has_edge) {
-      const int64_t begin = plan_.padding() * width_, end = begin + plan_.columns.input * width_;
-      strip_.clear_around(line_size_, begin, has_edge ? begin : end);
+      if (line_size_ == 0) return;
+      const RowSegment& last = plan_.segments.back();
+      const int64_t begin = plan_.padding() * width_, end = last.reads_strip ? (last.origin + plan_.columns.input) * width_ : line_size_;
+      strip_.clear_around(line_size_, begin, has_edge ? begin : std::min(end, line_size_));
     }
 
     float* pixels_of(int64_t row) { return strip_.row(row) + plan_.padding() * width_; }
@@ -311,7 +368,9 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t pixels = plan_.columns.input;
       if (!layout_.has_expansion()) {
         for (int64_t row = begin; row < end; ++row) {
-          for (int64_t i = 0; i < layout_.planes(); ++i) fill_line(row, first_plane_ + i * plan_.planes.dilation, pixels_of(row) + i * line_size_);
+          for (const RowSegment& segment : plan_.segments) {
+            if (segment.reads_strip) fill_segment(segment, row);
+          }
         }
         return;
       }
@@ -324,13 +383,18 @@ class DepthwiseKernel : public PreparedKernel {
         std::copy_n(expanded_.data() + (row - begin) * pixels * width_, pixels * width_, pixels_of(row));
     }
 
-    // A row of a plane of the image.
-    void fill_line(int64_t row, int64_t plane, float* to) const {
-      const int64_t pixels = plan_.columns.input;
-      if (plane < 0 || plane >= plan_.planes.input) {
-        std::fill_n(to, pixels * width_, 0.0f);
-      } else {
-        spread(input_ + (plane * plan_.rows.input + row) * pixels * layout_.depth, pixels, to);
+    // What windows see of a row of each plane.
+    void fill_segment(const RowSegment& segment, int64_t row) {
+      const WindowAxis& columns = plan_.columns;
+      const int64_t first = std::max<int64_t>(columns.start(segment.first), 0), last = std::min(columns.start(segment.last - 1) + columns.reach(), columns.input);
+      for (int64_t i = 0; i < layout_.planes(); ++i) {
+        const int64_t plane = first_plane_ + i * plan_.planes.dilation;
+        float* to = strip_.row(row) + i * line_size_ + (first + segment.origin) * width_;
+        if (plane < 0 || plane >= plan_.planes.input) {
+          std::fill_n(to, std::max<int64_t>(last - first, 0) * width_, 0.0f);
+        } else {
+          spread(input_ + ((plane * plan_.rows.input + row) * columns.input + first) * pixel_stride_, last - first, to);
+        }
       }
     }
 
@@ -339,7 +403,7 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t count = std::min(width_, layout_.channels - first_channel_), results = layout_.group_results;
       const bool has_whole_groups = first_channel_ % results == 0 && count % results == 0;
       if (layout_.is_depthwise()) {
-        for (int64_t pixel = 0; pixel < pixels; ++pixel) std::copy_n(from + first_channel_ + pixel * layout_.depth, count, to + pixel * width_);
+        for (int64_t pixel = 0; pixel < pixels; ++pixel) std::copy_n(from + first_channel_ + pixel * pixel_stride_, count, to + pixel * width_);
       } else if (has_whole_groups && results % 8 == 0) {
         spread_groups<8>(from, pixels, count, to);
       } else if (has_whole_groups && results % 4 == 0) {
@@ -358,7 +422,7 @@ class DepthwiseKernel : public PreparedKernel {
         const float* group = from + (first_channel_ + c) / layout_.group_results * inputs;
         for (int64_t i = 0; i < inputs; ++i) {
           float* line = to + i * line_size_ + c;
-          for (int64_t pixel = 0; pixel < pixels; ++pixel) std::fill_n(line + pixel * width_, kAtOnce, group[pixel * layout_.depth + i]);
+          for (int64_t pixel = 0; pixel < pixels; ++pixel) std::fill_n(line + pixel * width_, kAtOnce, group[pixel * pixel_stride_ + i]);
         }
       }
     }
@@ -367,7 +431,7 @@ class DepthwiseKernel : public PreparedKernel {
       const int64_t tile = plan_.expansion_tile;
       for (int64_t i = 0; i < count; i += tile) {
         const int64_t pixel = std::min(i, count - tile);
-        expansion_[kA] = address_of(input_ + (first + pixel) * layout_.depth);
+        expansion_[kA] = address_of(input_ + (first + pixel) * pixel_stride_);
         expansion_[kY] = address_of(to + pixel * width_);
         kernel_.entry(DepthwiseEntry::Kind::Expansion, tile)(expansion_.data());
       }
@@ -376,23 +440,35 @@ class DepthwiseKernel : public PreparedKernel {
     void convolve(int64_t row) {
       const WindowAxis &rows = plan_.rows, &columns = plan_.columns;
       const WindowAxis::Taps taps = rows.taps_inside(row);
-      const int64_t count = std::max<int64_t>(taps.last - taps.first, 0);
+      const int64_t count = std::max<int64_t>(taps.last - taps.first, 0), line = rows.start(row) + taps.first * rows.dilation;
       std::array<int64_t, kDepthwiseArguments> arguments = depthwise_;
       arguments[kTapRows] = count * layout_.lines();
       arguments[kFilters] = address_of(filters_ + taps.first * layout_.lines() * columns.kernel * layout_.code.panel_channels());
-      const float* top = count == 0 ? strip_.begin() : strip_.row(rows.start(row) + taps.first * rows.dilation);
-      const float* image = top + (columns.start(0) + plan_.padding()) * width_;
-      const int64_t tile = plan_.result_tile, rest = columns.output % tile;
-      auto run_tiles = [&](int64_t pixel, int64_t number) {
-        const int64_t place = row * columns.output + pixel;
-        arguments[kImage] = address_of(image + pixel * columns.stride * width_);
-        arguments[kTiles] = number;
-        arguments[kResult] = depthwise_[kResult] + place * depthwise_[kResultStride] * int64_t{sizeof(float)};
-        arguments[kResidual] = depthwise_[kResidual] + place * layout_.channels * int64_t{sizeof(float)};
-        kernel_.entry(DepthwiseEntry::Kind::Depthwise, tile)(arguments.data());
-      };
-      run_tiles(0, columns.output / tile);
-      if (rest > 0) run_tiles(columns.output - tile, 1);
+      for (const RowSegment& segment : plan_.segments) {
+        const int64_t pixel_stride = segment.reads_strip ? width_ : pixel_stride_;
+        const float* image = nullptr;  // the first tap of place 0
+        if (segment.reads_strip) {
+          image = (count == 0 ? strip_.begin() : strip_.row(line)) + (columns.start(0) + segment.origin) * width_;
+        } else {
+          image = input_ + ((count == 0 ? 0 : line) * columns.input + columns.start(0)) * pixel_stride_ + first_channel_;
+        }
+        arguments[kImageRowStride] = rows.dilation * (segment.reads_strip ? line_size_ : columns.input * pixel_stride_);
+        arguments[kTapStride] = columns.dilation * pixel_stride;
+        arguments[kPixelStride] = columns.stride * pixel_stride;
+        auto run_tiles = [&](int64_t pixel, int64_t number) {
+          const int64_t place = row * columns.output + pixel;
+          arguments[kImage] = address_of(image + pixel * arguments[kPixelStride]);
+          arguments[kTiles] = number;
+          arguments[kResult] = depthwise_[kResult] + place * depthwise_[kResultStride] * int64_t{sizeof(float)};
+          arguments[kResidual] = depthwise_[kResidual] + place * depthwise_[kResidualStride] * int64_t{sizeof(float)};
+          kernel_.entry(DepthwiseEntry::Kind::Depthwise, segment.tile)(arguments.data());
+        };
+        const int64_t places = segment.last - segment.first;
+        // Of a strip, a panel at a time, whose pixels lie side by side; of the image a tile at a time, which stays in the first-level cache for all panels.
+        const int64_t tiles = places / segment.tile, at_once = segment.reads_strip ? tiles : 1;
+        for (int64_t i = 0; i < tiles; i += at_once) run_tiles(segment.first + i * segment.tile, at_once);
+        if (places % segment.tile > 0) run_tiles(segment.last - segment.tile, 1);
+      }
     }
 
     const DepthwiseKernel& kernel_;
@@ -400,6 +476,7 @@ class DepthwiseKernel : public PreparedKernel {
     const DepthwisePlan& plan_;
     int64_t panels_, width_, line_size_, row_size_, first_channel_;  // width_: of a pixel; elements of a line, and of the lines of a row
     int64_t first_plane_;                                            // of the image that the window reads; may be negative
+    int64_t pixel_stride_;                                           // of the image
     const float* input_;
     const float* filters_ = nullptr;
     Strip strip_;
@@ -412,13 +489,13 @@ class DepthwiseKernel : public PreparedKernel {
   std::vector<DepthwiseEntry> used_entries() const {
     using Kind = DepthwiseEntry::Kind;
     std::vector<DepthwiseEntry> entries;
-    auto add = [&](Kind kind, int64_t known) {
+    auto add = [&](Kind kind, const auto& is_used) {
       for (int rows = 1; rows <= layout_.code.tile.rows; ++rows) {
-        if (!plan_ || rows == known) entries.push_back({kind, rows});
+        if (!plan_ || is_used(rows)) entries.push_back({kind, rows});
       }
     };
-    add(Kind::Depthwise, plan_ ? plan_->result_tile : 0);
-    if (layout_.has_expansion()) add(Kind::Expansion, plan_ ? plan_->expansion_tile : 0);
+    add(Kind::Depthwise, [&](int rows) { return std::ranges::count(plan_->segments, rows, &RowSegment::tile) > 0; });
+    if (layout_.has_expansion()) add(Kind::Expansion, [&](int rows) { return rows == plan_->expansion_tile; });
     return entries;
   }
 
@@ -490,9 +567,13 @@ bool prefers_generated_depthwise(const KernelData& data) {
   if (!all) return false;
   const DepthwiseLayout& layout = all->layout;
   if (!layout.is_depthwise()) return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
-  // The library's code for depthwise convolutions of lines and of volumes is slower; where sizes are open, it would make a primitive for each.
-  const bool is_slower = layout.window.rank() != 2 || !all->plan || is_costly(layout.code.epilogue.activation);
-  return describe(layout.code.isa).has_fma && is_slower;
+  // The library's code for depthwise convolutions of lines and of volumes is slower, and by AVX2 that for large windows; where sizes are open, it would make a
+  // primitive for each. Where rows may lie apart, it costs a copy.
+  constexpr int64_t kLargeWindow = 25;
+  constexpr int kLanesOfAvx2 = 8;
+  const IsaDescription& by = describe(layout.code.isa);
+  const bool has_slow_windows = layout.window.rank() != 2 || (by.lanes <= kLanesOfAvx2 && layout.taps() >= kLargeWindow);
+  return by.has_fma && (has_slow_windows || !all->plan || is_costly(layout.code.epilogue.activation) || data.may_have_rows_apart);
 }
 
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {

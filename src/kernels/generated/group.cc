@@ -4,6 +4,8 @@
 //     f32[4, 8, 64] + f32[64]          rows of 64, 32 of them
 //     f32[4, 8, 64] + f32[4, 8, 64]    one row of 2048, in parts
 //
+// Rows that lie apart, as a part of a larger tensor has them, are walked like any others: where one operand's do, rows are those of the last axis.
+//
 // What depends on one tensor of bytes alone and gives bytes, as an activation between DequantizeLinear and QuantizeLinear, is computed of the 256
 // bytes that there are, and looked up.
 #include "kernels/generated/group.h"
@@ -113,26 +115,33 @@ struct GroupDescription {
   }
 };
 
+// By operand, elements from one row of the last axis to the next.
+using RowStrides = std::array<int64_t, kMostGroupOperands>;
+
 // How a group runs on inputs of certain shapes.
 struct GroupPlan {
   InputShapes shapes;
   std::vector<Shape> outputs;
+  // How it walks through them, which place_rows() decides.
   int64_t row_elements = 1, rows = 1;  // of the row's axis, and of all others together
   Shape sizes;                         // of the axes in front of the row's, as far as they are not one
   std::vector<Shape> strides;          // by operand, of those axes
   std::vector<int64_t> begins;         // by operand, the first element
 
-  GroupPlan(InputShapes of, const GroupDescription& group) : shapes(std::move(of)) {
-    const InputShapes read = shapes_read(group);
-    const Shape space = space_of(group, read);
+  GroupPlan(InputShapes of, const GroupDescription& group) : shapes(std::move(of)), space_(space_of(group, shapes_read(group))) {
     for (size_t i = 0; i < group.code.outputs.size(); ++i) {
       const std::vector<uint8_t>& axes = group.axes[group.num_inputs() + i];
       Shape shape;
       for (size_t axis = 0; axis < static_cast<size_t>(group.output_ranks[i]); ++axis)
-        shape.push_back(axes[axis] ? space[axis] : 1);
+        shape.push_back(axes[axis] ? space_[axis] : 1);
       outputs.push_back(std::move(shape));
     }
-    merge_axes(space, group);
+  }
+
+  void place_rows(const RowStrides& row_strides, const GroupDescription& group) {
+    if (!strides.empty() && row_strides == row_strides_) return;
+    row_strides_ = row_strides;
+    merge_axes(group);
   }
 
  private:
@@ -174,59 +183,70 @@ struct GroupPlan {
   }
 
   // The strides of a part's axes in its tensor, by axis of the space.
-  void read_part(const std::vector<GroupDescription::Part>& part, const Shape& shape, const std::vector<uint8_t>& axes, Shape& steps, int64_t& begin) {
-    Shape dense(shape.size());
+  void read_part(const std::vector<GroupDescription::Part>& part, const Shape& shape, int64_t row_stride, const std::vector<uint8_t>& axes, Shape& steps,
+                 int64_t& begin) {
+    Shape of_tensor(shape.size());
     int64_t stride = 1;
     for (size_t axis = shape.size(); axis-- > 0;) {
-      dense[axis] = stride;
-      stride *= shape[axis];
+      of_tensor[axis] = stride;
+      stride = axis + 1 == shape.size() ? row_stride : stride * shape[axis];
     }
     const size_t missing = axes.size() - shape.size();
     for (size_t axis = 0; axis < part.size(); ++axis) {
-      const int64_t of_axis = dense[static_cast<size_t>(part[axis].from)];
+      const int64_t of_axis = of_tensor[static_cast<size_t>(part[axis].from)];
       begin += part[axis].begin * of_axis;
       steps[missing + axis] = axes[missing + axis] ? of_axis : 0;
     }
   }
 
-  void merge_axes(const Shape& space, const GroupDescription& group) {
+  void merge_axes(const GroupDescription& group) {
     const size_t num_operands = group.axes.size();
-    std::vector<Shape> dense(num_operands);
+    std::vector<Shape> steps(num_operands);
     for (size_t i = 0; i < num_operands; ++i) {
-      dense[i].resize(group.rank);
+      steps[i].resize(group.rank);
+      // An output may be without the axis that is summed.
+      const size_t rank = i < group.num_inputs() ? group.rank : static_cast<size_t>(group.output_ranks[i - group.num_inputs()]);
       int64_t stride = 1;
-      for (size_t axis = group.rank; axis-- > 0;) {
-        dense[i][axis] = group.axes[i][axis] ? stride : 0;
-        if (group.axes[i][axis]) stride *= space[axis];
+      for (size_t axis = rank; axis-- > 0;) {
+        steps[i][axis] = group.axes[i][axis] ? stride : 0;
+        if (axis + 1 == rank) {
+          stride = row_strides_[i];
+        } else if (group.axes[i][axis]) {
+          stride *= space_[axis];
+        }
       }
     }
-    begins.resize(num_operands);
+    begins.assign(num_operands, 0);
     for (size_t i = 0; i < group.num_inputs(); ++i) {
-      if (!group.parts[i].empty()) read_part(group.parts[i], *shapes[i], group.axes[i], dense[i], begins[i]);
+      if (!group.parts[i].empty()) read_part(group.parts[i], *shapes[i], row_strides_[i], group.axes[i], steps[i], begins[i]);
     }
     // Whether each operand goes on along an axis where it ends along the other.
     auto is_alike = [&](size_t axis, size_t other) {
       for (size_t i = 0; i < num_operands; ++i) {
-        if (group.axes[i][axis] != group.axes[i][other] || dense[i][axis] != dense[i][other] * space[other]) return false;
+        if (group.axes[i][axis] != group.axes[i][other] || steps[i][axis] != steps[i][other] * space_[other]) return false;
       }
       return true;
     };
-    row_elements = space.back();
+    row_elements = space_.back();
+    sizes.clear();
     size_t last = group.rank - 1;  // of the axes that were merged last
-    strides.resize(num_operands);
+    strides.assign(num_operands, {});
     for (size_t axis = group.rank - 1; axis-- > 0;) {
-      if (space[axis] == 1) continue;
+      if (space_[axis] == 1) continue;
       const bool is_row = sizes.empty();
       if (is_alike(axis, last) && !(is_row && group.reduces)) {
-        (is_row ? row_elements : sizes.front()) *= space[axis];
+        (is_row ? row_elements : sizes.front()) *= space_[axis];
         continue;
       }
       last = axis;
-      sizes.insert(sizes.begin(), space[axis]);
-      for (size_t i = 0; i < num_operands; ++i) strides[i].insert(strides[i].begin(), dense[i][axis]);
+      sizes.insert(sizes.begin(), space_[axis]);
+      for (size_t i = 0; i < num_operands; ++i) strides[i].insert(strides[i].begin(), steps[i][axis]);
     }
     rows = element_count(sizes);
   }
+
+  Shape space_;
+  RowStrides row_strides_{};
 };
 
 class GroupKernel : public PreparedKernel {
@@ -256,15 +276,23 @@ class GroupKernel : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+  bool writes_rows_apart(size_t) const override { return true; }
+  bool reads_rows_apart(size_t) const override { return true; }
 
   void run(KernelContext& context, State* state) const override {
-    const GroupPlan& plan = find_plan(context, static_cast<Plans&>(*state).plans);
+    GroupPlan& plan = find_plan(context, static_cast<Plans&>(*state).plans);
     std::array<int64_t, kMostGroupOperands> first{};
+    RowStrides row_strides{};
+    auto add = [&](size_t operand, const auto& rows) {
+      first[operand] = address(rows.tensor.raw());
+      row_strides[operand] = rows.stride;
+    };
     const size_t num_inputs = group_.num_inputs();
-    for (size_t i = 0; i < num_inputs; ++i) first[i] = address(context.input(i).raw());
+    for (size_t i = 0; i < num_inputs; ++i) add(i, context.input_rows(i));
     for (size_t i = 0; i < plan.outputs.size(); ++i) {
-      first[num_inputs + i] = address(context.allocate_output(i, group_.code.outputs[i].dtype, plan.outputs[i]).raw());
+      add(num_inputs + i, context.allocate_output_rows(i, group_.code.outputs[i].dtype, plan.outputs[i]));
     }
+    plan.place_rows(row_strides, group_);
     if (plan.rows == 0 || (plan.row_elements == 0 && !has_outputs_of_rows())) return;
     constexpr int64_t kWorthTables = 4 * std::tuple_size_v<ByteTable>;
     only_input_ && plan.rows == 1 && plan.row_elements >= kWorthTables ? run_by_tables(plan, first) : run(plan, first);
@@ -283,8 +311,8 @@ class GroupKernel : public PreparedKernel {
   }
   bool has_outputs_of_rows() const { return std::ranges::any_of(group_.code.outputs, &GroupCode::Output::is_of_row); }
 
-  const GroupPlan& find_plan(KernelContext& context, PlanCache<GroupPlan>& plans) const {
-    if (const GroupPlan* known = plans.find(context)) return *known;
+  GroupPlan& find_plan(KernelContext& context, PlanCache<GroupPlan>& plans) const {
+    if (GroupPlan* known = plans.find(context)) return *known;
     return plans.add(GroupPlan(input_shapes(context), group_));
   }
 

@@ -134,7 +134,8 @@ class GroupedConvolution : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
-  bool writes_rows_apart() const override { return true; }
+  bool writes_rows_apart(size_t i) const override { return i == 0; }
+  bool reads_rows_apart(size_t i) const override { return i == kImage && plan_; }  // else a run may be the reference kernel's
   bool has_packed(size_t i) const override { return i == kGroupWeights; }
 
   void run(KernelContext& context, State* state) const override {
@@ -150,6 +151,7 @@ class GroupedConvolution : public PreparedKernel {
   };
 
   void run(KernelContext& context, const GroupedPlan& plan) const {
+    const InputRows input = context.input_rows(kImage);
     const OutputRows result = context.allocate_output_rows(0, DType::F32, plan.result);
     const StripWork work = {.images = plan.batch,
                             .panels = layout_.groups,
@@ -158,7 +160,7 @@ class GroupedConvolution : public PreparedKernel {
                             .row_cost = plan.columns.output * layout_.group_weights(),
                             .cut_rows = 1};
     for_each_segment(work, [&](int64_t image, int64_t block, int64_t begin, int64_t end) {
-      BlockRun(*this, plan, context, result, image, block * layout_.groups_at_once()).run(begin, end);
+      BlockRun(*this, plan, context, input, result, image, block * layout_.groups_at_once()).run(begin, end);
     });
   }
 
@@ -172,13 +174,14 @@ class GroupedConvolution : public PreparedKernel {
   // Some groups of one image.
   class BlockRun {
    public:
-    BlockRun(const GroupedConvolution& kernel, const GroupedPlan& plan, KernelContext& context, const OutputRows& result, int64_t image, int64_t group)
+    BlockRun(const GroupedConvolution& kernel, const GroupedPlan& plan, KernelContext& context, const InputRows& input, const OutputRows& result, int64_t image, int64_t group)
         : kernel_(kernel),
           layout_(kernel.layout_),
           plan_(plan),
           groups_(std::min(layout_.groups_at_once(), layout_.groups - group)),
           pixels_(image * plan.rows.output * plan.columns.output),
-          input_(context.input(kImage).data<float>().data() + image * plan.rows.input * plan.columns.input * layout_.depth() + group * layout_.inputs),
+          pixel_stride_(input.stride),
+          input_(input.tensor.data<float>().data() + image * plan.rows.input * plan.columns.input * pixel_stride_ + group * layout_.inputs),
           strip_(plan.rows, plan.strip_results, plan.row_size) {
       const int64_t begin = plan.padding() * layout_.inputs;
       strip_.clear_around(plan.line_size, begin, begin + plan.columns.input * layout_.inputs);  // read, but never written
@@ -215,10 +218,10 @@ class GroupedConvolution : public PreparedKernel {
     template <int64_t kPiece>
     void split_rows(int64_t begin, int64_t end) {
       const int64_t inputs = layout_.inputs, pixels = plan_.columns.input;
-      const float* from = input_ + begin * pixels * layout_.depth();
+      const float* from = input_ + begin * pixels * pixel_stride_;
       for (int64_t row = begin; row < end; ++row) {
         float* to = strip_.row(row) + plan_.padding() * inputs;
-        for (int64_t pixel = 0; pixel < pixels; ++pixel, from += layout_.depth(), to += inputs) {
+        for (int64_t pixel = 0; pixel < pixels; ++pixel, from += pixel_stride_, to += inputs) {
           const float* piece = from;
           for (int64_t group = 0; group < groups_; ++group) {
             for (int64_t c = 0; c < inputs; c += kPiece, piece += kPiece) std::copy_n(piece, kPiece, to + group * plan_.line_size + c);
@@ -256,6 +259,7 @@ class GroupedConvolution : public PreparedKernel {
     const GroupedLayout& layout_;
     const GroupedPlan& plan_;
     int64_t groups_, pixels_;  // pixels_: of the results before this image
+    int64_t pixel_stride_;     // of the image
     const float* input_;
     const float* weights_ = nullptr;
     Strip strip_;

@@ -16,7 +16,7 @@ template <class Plan>
 class PlanCache {
  public:
   // The plan for the shapes of this invocation; null where there is none yet. Allocates nothing.
-  const Plan* find(const KernelContext& context) {
+  Plan* find(const KernelContext& context) {
     auto found =
         std::ranges::find_if(plans_, [&](const Plan& plan) { return are_input_shapes(plan.shapes, context); });
     if (found == plans_.end()) return nullptr;
@@ -33,7 +33,7 @@ class PlanCache {
   }
 
   // The plan used longest ago makes room.
-  const Plan& add(Plan plan) {
+  Plan& add(Plan plan) {
     if (plans_.size() == kMostPlans) plans_.erase(plans_.begin());
     plans_.push_back(std::move(plan));
     return plans_.back();

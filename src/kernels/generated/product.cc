@@ -146,7 +146,7 @@ class GeneratedProduct : public PreparedKernel {
     return (i == 1 && has_constant_weights_) || (layout_.code.has_few_bits() && (i == kScalesOfB || i == kZerosOfB));
   }
 
-  bool writes_rows_apart() const override { return layout_.has_rows_of_y; }
+  bool writes_rows_apart(size_t i) const override { return i == 0 && layout_.has_rows_of_y; }
   bool reads_rows_apart(size_t i) const override { return (i == 0 && reads_pixels_) || (gathers_pixels_ && (i == 0 || i >= kMoreRows)); }
 
   void run(KernelContext& context, State* state) const override {

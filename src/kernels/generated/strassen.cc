@@ -357,7 +357,7 @@ class Strassen : public PreparedKernel {
   }
 
   bool has_packed(size_t i) const override { return i == 1; }
-  bool writes_rows_apart() const override { return has_rows_of_y_; }
+  bool writes_rows_apart(size_t i) const override { return i == 0 && has_rows_of_y_; }
   bool reads_rows_apart(size_t i) const override { return i == 0 && plan_ && plan_->has_dense_rows(depth_); }
   std::unique_ptr<State> make_state() const override {
     auto plans = std::make_unique<Plans>();

@@ -1,5 +1,6 @@
 #include "kernels/generated/strip.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -9,10 +10,10 @@ namespace {
 constexpr int64_t kPiecesOfAShare = 8;
 
 int64_t num_pieces(const StripWork& work, int64_t threads) {
-  constexpr int64_t kWork = 1 << 20;  // multiply-adds; some ten microseconds
-  const int64_t most = work.images * work.panels * work.rows * work.row_cost / kWork;
-  if (threads == 1 || most < 2) return 1;
-  return most < threads ? most : std::min(most / threads, kPiecesOfAShare) * threads;
+  constexpr int64_t kOfThread = 1 << 16, kOfPiece = 1 << 20;  // multiply-adds: some microseconds, and some ten
+  if (threads == 1) return 1;
+  const int64_t all = work.images * work.panels * work.rows * work.row_cost, most = std::max<int64_t>(all / kOfThread, 1);
+  return most < threads ? most : std::clamp<int64_t>(all / kOfPiece / threads, 1, kPiecesOfAShare) * threads;
 }
 
 }  // namespace

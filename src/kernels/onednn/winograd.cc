@@ -439,7 +439,7 @@ class Winograd : public ShapedKernel {
     return is_open_ ? pack_open() : prepare_static();
   }
 
-  bool writes_rows_apart() const override { return !other_ && straight_pieces(attributes()).has_value(); }
+  bool writes_rows_apart(size_t i) const override { return i == 0 && !other_ && straight_pieces(attributes()).has_value(); }
 
   bool reads_rows_apart(size_t i) const override { return i == 0 && !is_open_; }  // else a run may be the reference kernel's
 

@@ -93,7 +93,7 @@ void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<
     maps.emplace_back(table, static_cast<size_t>(length));
     table += length;
   }
-  mapped_copy(context, data, output, maps, fill);
+  mapped_copy(context, InputRows(data), OutputRows(output), maps, fill);
 }
 
 void pad(KernelContext& context) {

@@ -197,7 +197,7 @@ class PixelPooling : public PreparedKernel {
         is_mean_(data.op == "LoweredAveragePool"),
         counts_padding_(data.attributes.get_int("count_include_pad", 0) != 0) {}
 
-  bool writes_rows_apart() const override { return true; }
+  bool writes_rows_apart(size_t i) const override { return i == 0; }
   bool reads_rows_apart(size_t) const override { return true; }
   void run(KernelContext& context, State*) const override {
     const InputRows rows = context.input_rows(0);

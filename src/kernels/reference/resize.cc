@@ -159,12 +159,14 @@ T weighed(T weight, T value) {
   return weight != 0 ? product : T{0};
 }
 
-// to[o, i, :] = the weighted sum of from[o, tap, :], for tensors [outer, size, inner].
+// to[o, i, :] = the weighted sum of from[o, tap, :] along axis d of a shape.
 template <class T>
-void interpolate_axis(const T* from, T* to, int64_t outer, const ResizedAxis& axis, int64_t inner, const Taps& taps,
-                      T outside) {
+void interpolate_axis(const InputRows& from, const OutputRows& to, int d, const ResizedAxis& axis, const Taps& taps, T outside) {
   constexpr int64_t kGrain = 8192;
-  const int64_t outputs = axis.output;
+  const Shape& shape = to.tensor.shape();
+  const int64_t outputs = axis.output, outer = extent(shape, 0, d), inner = extent(shape, d + 1, static_cast<int>(shape.size()));
+  const T* const first_source = from.tensor.data<T>().data();
+  T* const first_target = to.tensor.data<T>().data();
   // The first two taps at once: most filters have no others.
   const int32_t *index = taps.index.data(), *second_index = index + outputs;
   const float *weight = taps.weight.data(), *second_weight = weight + outputs;
@@ -172,8 +174,8 @@ void interpolate_axis(const T* from, T* to, int64_t outer, const ResizedAxis& ax
     const bool has_extrapolated = std::ranges::find(taps.extrapolated, true) != taps.extrapolated.end();
     parallel_for(outer, std::max<int64_t>(1, kGrain / outputs), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
-        const T* source = from + line * axis.input;
-        T* target = to + line * outputs;
+        const T* source = first_source + line * from.stride;
+        T* target = first_target + line * to.stride;
         ANFORA_INDEPENDENT_ITERATIONS
         for (int64_t i = 0; i < outputs; ++i) {
           target[i] = T{0} + weighed<T>(weight[i], source[index[i]]) + weighed<T>(second_weight[i], source[second_index[i]]);
@@ -190,24 +192,29 @@ void interpolate_axis(const T* from, T* to, int64_t outer, const ResizedAxis& ax
     });
     return;
   }
-  parallel_for(outer * outputs, std::max<int64_t>(1, kGrain / inner), [&](int64_t begin, int64_t end) {
-    for (int64_t line = begin; line < end; ++line) {
-      const int64_t i = line % outputs;
-      T* target = to + line * inner;
+  // A piece is what lies side by side: all that is inside of the axis, or a row of it.
+  const bool are_apart = from.are_apart() || to.are_apart();
+  const int64_t piece = are_apart ? to.length() : inner, pieces = inner / piece;
+  const int64_t from_stride = are_apart ? from.stride : inner, to_stride = are_apart ? to.stride : inner;
+  parallel_for(outer * outputs * pieces, std::max<int64_t>(1, kGrain / piece), [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t line = at / pieces, i = line % outputs;
+      T* target = first_target + at * to_stride;
       if (taps.extrapolated[i]) {
-        std::fill_n(target, inner, outside);
+        std::fill_n(target, piece, outside);
         continue;
       }
-      const T* source = from + line / outputs * axis.input * inner;
-      const T *a = source + index[i] * inner, *b = source + second_index[i] * inner;
+      const T* source = first_source + (line / outputs * axis.input * pieces + at % pieces) * from_stride;
+      auto neighbour = [&](int32_t input) { return source + input * pieces * from_stride; };
+      const T *a = neighbour(index[i]), *b = neighbour(second_index[i]);
       const T of_a = weight[i], of_b = second_weight[i];
       ANFORA_INDEPENDENT_ITERATIONS
-      for (int64_t k = 0; k < inner; ++k) target[k] = T{0} + weighed(of_a, a[k]) + weighed(of_b, b[k]);
+      for (int64_t k = 0; k < piece; ++k) target[k] = T{0} + weighed(of_a, a[k]) + weighed(of_b, b[k]);
       for (int64_t t = 2; t < taps.most; ++t) {
         const T by = weight[t * outputs + i];
         if (by == 0) continue;
-        const T* row = source + index[t * outputs + i] * inner;
-        for (int64_t k = 0; k < inner; ++k) target[k] += by * row[k];
+        const T* row = neighbour(index[t * outputs + i]);
+        for (int64_t k = 0; k < piece; ++k) target[k] += by * row[k];
       }
     }
   });
@@ -236,23 +243,24 @@ struct Request {
 
 // The input is of T already; the result of the last axis goes to `output`.
 template <class T>
-void resize_by_taps(KernelContext& context, const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
+void resize_by_taps(KernelContext& context, const InputRows& data, const OutputRows& output, const Request& request, const Filter& filter) {
   const AxisList order = axis_order(request.axes, request.transform);
-  Tensor current = data;
+  if (order.empty()) return copy_rows(data, output);
+  Tensor current = data.tensor;
+  int64_t row_stride = data.stride;
   for (size_t step = 0; step < order.size(); ++step) {
     const int d = order[step];
     const ResizedAxis& axis = request.axes[d];
     Shape shape = current.shape();
     shape[d] = axis.output;
-    Tensor next = step + 1 == order.size() ? output : context.temporary(current.dtype(), shape);
+    const bool is_last = step + 1 == order.size();
+    Tensor next = is_last ? output.tensor : context.temporary(current.dtype(), shape);
+    const OutputRows next_rows = is_last ? OutputRows(next, output.stride) : OutputRows(next);
     const Taps taps = taps_of(context, axis, request.transform, filter, request.antialias, request.exclude_outside);
-    const int64_t outer = extent(shape, 0, d);
-    const int64_t inner = extent(shape, d + 1, static_cast<int>(shape.size()));
-    interpolate_axis(current.data<T>().data(), next.data<T>().data(), outer, axis, inner, taps,
-                     static_cast<T>(request.extrapolation_value));
+    interpolate_axis(InputRows(current, row_stride), next_rows, d, axis, taps, static_cast<T>(request.extrapolation_value));
     current = next;
+    row_stride = next_rows.stride;
   }
-  if (order.empty()) dense_copy(data.dtype(), data.size(), output.raw(), data.raw());
 }
 
 // Integers are rounded to even and saturate.
@@ -269,19 +277,29 @@ T from_float(float value) {
   }
 }
 
-void resize_smoothly(KernelContext& context, const Tensor& data, Tensor& output, const Request& request, const Filter& filter) {
-  if (data.dtype() == DType::F32) return resize_by_taps<float>(context, data, output, request, filter);
-  if (data.dtype() == DType::F64) return resize_by_taps<double>(context, data, output, request, filter);
-  Tensor wide_input = context.temporary(DType::F32, data.shape());
-  Tensor wide_output = context.temporary(DType::F32, output.shape());
-  dispatch<Join<HalfFloats, Integers>>(data.dtype(), [&]<class T>() {
-    std::ranges::transform(data.data<T>(), wide_input.data<float>().begin(), [](T v) { return static_cast<float>(v); });
-    resize_by_taps<float>(context, wide_input, wide_output, request, filter);
-    std::ranges::transform(wide_output.data<float>(), output.data<T>().begin(), from_float<T>);
+template <class From, class To, class Convert>
+void convert_rows(const InputRows& from, const OutputRows& to, const Convert& convert) {
+  const From* source = from.tensor.data<From>().data();
+  To* target = to.tensor.data<To>().data();
+  const int64_t rows = from.tensor.size() / from.length();
+  for (int64_t row = 0; row < rows; ++row, source += from.stride, target += to.stride) std::transform(source, source + from.length(), target, convert);
+}
+
+void resize_smoothly(KernelContext& context, const InputRows& data, const OutputRows& output, const Request& request, const Filter& filter) {
+  const DType dtype = data.tensor.dtype();
+  if (dtype == DType::F32) return resize_by_taps<float>(context, data, output, request, filter);
+  if (dtype == DType::F64) return resize_by_taps<double>(context, data, output, request, filter);
+  Tensor wide_input = context.temporary(DType::F32, data.tensor.shape());
+  Tensor wide_output = context.temporary(DType::F32, output.tensor.shape());
+  dispatch<Join<HalfFloats, Integers>>(dtype, [&]<class T>() {
+    convert_rows<T, float>(data, OutputRows(wide_input), [](T v) { return static_cast<float>(v); });
+    resize_by_taps<float>(context, InputRows(wide_input), OutputRows(wide_output), request, filter);
+    convert_rows<float, T>(InputRows(wide_output), output, from_float<T>);
   });
 }
 
-void resize_nearest(KernelContext& context, const Tensor& data, Tensor& output, const Request& request, Nearest mode) {
+void resize_nearest(KernelContext& context, const InputRows& data, const OutputRows& output, const Request& request, Nearest mode) {
+  const DType dtype = data.tensor.dtype();
   int64_t entries = 0;
   for (const ResizedAxis& axis : request.axes) entries += axis.output;
   std::span<int64_t> tables = context.workspace_of<int64_t>(static_cast<size_t>(entries));
@@ -296,10 +314,10 @@ void resize_nearest(KernelContext& context, const Tensor& data, Tensor& output, 
     maps.emplace_back(map, static_cast<size_t>(axis.output));
     map += axis.output;
   }
-  Tensor fill = context.temporary(data.dtype(), {});
-  if (data.dtype() != DType::String) std::memset(fill.raw(), 0, fill.bytes());
+  Tensor fill = context.temporary(dtype, {});
+  if (dtype != DType::String) std::memset(fill.raw(), 0, fill.bytes());
   if (request.transform == Transform::Crop && request.extrapolation_value != 0) {
-    dispatch<Numbers>(data.dtype(), [&]<class T>() { fill.data<T>()[0] = from_float<T>(request.extrapolation_value); });
+    dispatch<Numbers>(dtype, [&]<class T>() { fill.data<T>()[0] = from_float<T>(request.extrapolation_value); });
   }
   mapped_copy(context, data, output, maps, fill.raw());
 }
@@ -392,18 +410,19 @@ void resize(KernelContext& context) {
   if (mode != "nearest" && mode != "linear" && mode != "cubic") refuse("mode is '{}'", mode);
   Shape shape;
   for (const ResizedAxis& axis : request.axes) shape.push_back(axis.output);
-  Tensor& output = context.allocate_output(0, data.dtype(), shape);
-  if (output.size() == 0) return;
+  const InputRows rows = context.input_rows(0);
+  const OutputRows output = context.allocate_output_rows(0, data.dtype(), shape);
+  if (output.tensor.size() == 0) return;
   if (data.size() == 0) refuse("an empty tensor cannot be resized to {}", to_string(shape));
   if (mode == "nearest") {
-    return resize_nearest(context, data, output, request,
+    return resize_nearest(context, rows, output, request,
                           nearest_of(attributes.string("nearest_mode", "round_prefer_floor")));
   }
-  resize_smoothly(context, data, output, request, Filter{mode == "cubic", attributes.get_float("cubic_coeff_a", -0.75f)});
+  resize_smoothly(context, rows, output, request, Filter{mode == "cubic", attributes.get_float("cubic_coeff_a", -0.75f)});
 }
 
 }  // namespace
 
-void register_resize(KernelRegistry& registry) { registry.add("Resize", resize); }
+void register_resize(KernelRegistry& registry) { registry.add("Resize", resize, {.of_output = true, .of_inputs = true}); }
 
 }  // namespace anfora::kernels

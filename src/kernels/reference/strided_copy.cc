@@ -26,7 +26,6 @@
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/broadcast.h"
-#include "kernels/reference/strided_view.h"
 #include "kernels/reference/vectorize.h"
 #include "support/element_types.h"
 #include "support/parallel.h"
@@ -388,11 +387,20 @@ void copy_by_map(const T* from, IndexMap map, int64_t times, T* to) {
 
 }  // namespace
 
-void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill) {
+void copy_rows(const InputRows& from, const OutputRows& to) {
+  const Shape& shape = from.tensor.shape();
+  if (!from.are_apart() && !to.are_apart()) return dense_copy(from.tensor.dtype(), from.tensor.size(), to.tensor.raw(), from.tensor.raw());
+  strided_copy(from.tensor.dtype(), shape, to.tensor.raw(), strides_of(to, shape), from.tensor.raw(), strides_of(from, shape));
+}
+
+void mapped_copy(KernelContext& context, const InputRows& source_rows, const OutputRows& target_rows, std::span<const IndexMap> maps, const void* fill) {
+  const Tensor& from = source_rows.tensor;
+  Tensor& to = target_rows.tensor;
   if (to.size() == 0) return;
   if (to.rank() == 0) return dense_copy(to.dtype(), 1, to.raw(), from.raw());
   int last = to.rank() - 1;  // the innermost axis that is not copied as it is; what is below moves in one run
-  while (last > 0 && is_identity(maps[last], from.dim(last))) --last;
+  const bool are_apart = source_rows.are_apart() || target_rows.are_apart();
+  while (last > 0 && !are_apart && is_identity(maps[last], from.dim(last))) --last;
   const int64_t run = extent(to.shape(), last + 1, to.rank());
   const int64_t row = to.dim(last) * run, rows = to.size() / row;
   const std::span<Segment> room = context.workspace_of<Segment>(maps[last].size());
@@ -401,7 +409,8 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
   const bool scattered =
       run == 1 && std::ssize(segments) * 2 > to.dim(last) && std::ranges::find(maps[last], -1) == maps[last].end();
   const int64_t times = scattered ? repetitions(maps[last]) : 1;
-  Shape strides = dense_strides(from.shape());
+  const int64_t row_stride = are_apart ? target_rows.stride : row;
+  const Shape strides = strides_of(source_rows, from.shape());
   dispatch_by_size(to.dtype(), [&]<class T>() {
     const T* source = from.data<T>().data();
     T* target = to.data<T>().data();
@@ -420,10 +429,10 @@ void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::sp
         const int64_t* index = &maps[last - 1][static_cast<size_t>(at[last - 1])];
         return index[0] == index[-1];
       };
-      T* t = target + begin * row;
-      for (int64_t i = begin; i < end; ++i, t += row, next()) {
+      T* t = target + begin * row_stride;
+      for (int64_t i = begin; i < end; ++i, t += row_stride, next()) {
         if (i > begin && repeats_row()) {
-          std::copy_n(t - row, row, t);
+          std::copy_n(t - row_stride, row, t);
           continue;
         }
         int64_t offset = 0;
@@ -484,12 +493,6 @@ Shape concatenated_shape(std::span<const Tensor* const> inputs, int axis) {
     shape[axis] = checked_add(shape[axis], input->dim(axis));
   }
   return shape;
-}
-
-Shape strides_of(const OutputRows& rows, std::span<const int64_t> shape) {
-  StridedView view = StridedView::dense(shape);
-  if (rows.are_apart()) view.spread_rows(rows.length(), rows.stride);
-  return view.strides;
 }
 
 void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output, std::span<const int64_t> row_strides) {

@@ -7,6 +7,7 @@
 
 #include "anfora/tensor.h"
 #include "kernels/kernel.h"
+#include "kernels/reference/strided_view.h"
 
 namespace anfora::kernels {
 
@@ -16,8 +17,15 @@ namespace anfora::kernels {
 void strided_copy(DType dtype, std::span<const int64_t> shape, void* to, std::span<const int64_t> to_strides,
                   const void* from, std::span<const int64_t> from_strides);
 
-// As `to_strides`: those of the elements of `rows`, seen as of a shape of which some last axes are a row.
-Shape strides_of(const OutputRows& rows, std::span<const int64_t> shape);
+// The strides of the elements of `rows`, seen as of a shape of which some last axes are a row.
+template <class T>
+Shape strides_of(const RowsOf<T>& rows, std::span<const int64_t> shape) {
+  StridedView view = StridedView::dense(shape);
+  if (rows.are_apart()) view.spread_rows(rows.length(), rows.stride);
+  return std::move(view.strides);
+}
+// to[i] = from[i], of one shape.
+void copy_rows(const InputRows& from, const OutputRows& to);
 
 // `count` elements in a row.
 void dense_copy(DType dtype, int64_t count, void* to, const void* from);
@@ -32,10 +40,10 @@ inline const void* element_at(DType dtype, const void* data, int64_t index) {
   return static_cast<const char*>(data) + index * static_cast<int64_t>(element_bytes(dtype));
 }
 
-// to[i0, i1, …] = from[maps[0][i0], maps[1][i1], …], both dense; maps[d] has as many entries as axis d of `to`.
-// An index of -1 on any axis stands for the element at `fill`.
+// to[i0, i1, …] = from[maps[0][i0], maps[1][i1], …]; maps[d] has as many entries as axis d of `to`.
+// An index of -1 on any axis stands for the element at `fill`. Not of strings where rows lie apart.
 using IndexMap = std::span<const int64_t>;
-void mapped_copy(KernelContext& context, const Tensor& from, Tensor& to, std::span<const IndexMap> maps, const void* fill = nullptr);
+void mapped_copy(KernelContext& context, const InputRows& from, const OutputRows& to, std::span<const IndexMap> maps, const void* fill = nullptr);
 
 // The slices of `from` along `axis` that the valid indices name, one after the other.
 void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor& to);
