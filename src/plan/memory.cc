@@ -92,8 +92,8 @@ class MemoryPlanner {
       if (class_of_[v] == kOutside) continue;
       Class& members = classes_[class_of_[v]];
       members.last_read = std::max(members.last_read, last_read_[v]);
-      if (is_slice(v)) {
-        Class& whole = classes_[plan_.slices[v].whole];
+      if (const Value slice = class_of_[v]; is_slice(slice)) {
+        Class& whole = classes_[plan_.slices[slice].whole];
         whole.last_read = std::max(whole.last_read, last_read_[v]);
       }
     }
@@ -123,7 +123,10 @@ class MemoryPlanner {
   bool is_slice(Value v) const { return !plan_.slices.empty() && plan_.slices[v].whole != Slice::kNone; }
 
   bool reads_slice_of(const Step& step, Value whole) const {
-    return std::ranges::any_of(step.operands, [&](Operand operand) { return operand >= 0 && is_slice(static_cast<Value>(operand)) && plan_.slices[static_cast<Value>(operand)].whole == whole; });
+    return std::ranges::any_of(step.operands, [&](Operand operand) {
+      const uint32_t read = operand >= 0 ? class_of(operand) : kOutside;
+      return read != kOutside && is_slice(read) && plan_.slices[read].whole == whole;
+    });
   }
 
   uint32_t buffer_of_whole(uint32_t s, Value whole) {

@@ -42,10 +42,10 @@ class SliceChoice {
   std::vector<Slice> run() {
     slices_.resize(draft_.value_types.size());
     for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
-      if (is_planned(s, "Concat")) choose_parts(s);
+      if (is_concat(draft_.steps[s]) && is_planned(s, draft_.steps[s].first_result)) choose_parts(s);
     }
     for (uint32_t s = 0; s < draft_.steps.size(); ++s) {
-      if (is_planned(s, "Slice")) choose_slice(s);
+      choose_slices(s);
     }
     return std::ranges::any_of(slices_, is_slice) ? std::move(slices_) : std::vector<Slice>();
   }
@@ -55,7 +55,7 @@ class SliceChoice {
     return std::ranges::any_of(draft.steps, [&](const Step& step) {
       if (step.opcode != Opcode::Kernel) return false;
       const std::string& op = program.kernels[step.target]->op;
-      return op == "Concat" || op == "Slice";
+      return op == "Concat" || op == "Slice" || op == "Split" || op == "Gather";
     });
   }
 
@@ -69,7 +69,8 @@ class SliceChoice {
   };
 
   static bool is_slice(const Slice& slice) { return slice.whole != Slice::kNone; }
-  const runtime::Kernel& kernel_of(uint32_t s) const { return *program_.kernels[draft_.steps[s].target]; }
+  const runtime::Kernel& kernel_of(const Step& step) const { return *program_.kernels[step.target]; }
+  const runtime::Kernel& kernel_of(uint32_t s) const { return kernel_of(draft_.steps[s]); }
   bool has_buffer(Value v) const { return plan_.buffer_of[v] < plan_.buffers.size(); }
   const Tensor& constant(Operand operand) const { return program_.constants[static_cast<size_t>(-1 - operand)].tensor(); }
 
@@ -96,13 +97,13 @@ class SliceChoice {
     return step.opcode == Opcode::Kernel && !draft_.is_view(step) && (one_row || kernel_of(reading.step).reads_rows_apart(reading.operand));
   }
 
-  // A kernel of that operator whose result has a buffer, and no other's.
-  bool is_planned(uint32_t s, std::string_view op) const {
-    const Step& step = draft_.steps[s];
-    if (step.opcode != Opcode::Kernel || kernel_of(s).op != op || !draft_.is_tensor(step.first_result)) return false;
-    const Type& type = *draft_.value_types[step.first_result];
-    return has_buffer(step.first_result) && plan_.buffers[plan_.buffer_of[step.first_result]].first == s && type.has_rank() && type.dtype() != DType::String;
+  // Whether a result of a step has a buffer, and no other's.
+  bool is_planned(uint32_t s, Value v) const {
+    if (!draft_.is_tensor(v) || !has_buffer(v) || plan_.buffers[plan_.buffer_of[v]].first != s) return false;
+    const Type& type = *draft_.value_types[v];
+    return type.has_rank() && type.dtype() != DType::String;
   }
+  bool is_concat(const Step& step) const { return step.opcode == Opcode::Kernel && kernel_of(step).op == "Concat"; }
 
   // Whether the value is what a kernel writes to the arena, this reader its last one, and the others can do with rows that lie apart.
   bool is_written_for(Value v, uint32_t s, bool one_row) const {
@@ -161,51 +162,103 @@ class SliceChoice {
     }
   }
 
-  // The first element of the last axis that the Slice takes, if it takes all of the others and goes by steps of one.
-  std::optional<int64_t> begin_of_slice(const Step& step, const Type& from, const Type& to) const {
-    constexpr size_t kStarts = 1, kAxes = 3, kSteps = 4;
-    if (from.dims().size() != to.dims().size()) return std::nullopt;
-    const size_t last = from.dims().size() - 1;
-    auto number = [&](size_t i) -> std::optional<int64_t> {
-      if (i >= step.operands.size() || step.operands[i] >= 0) return std::nullopt;
-      const Datum& datum = program_.constants[static_cast<size_t>(-1 - step.operands[i])];
-      if (!datum.is_tensor() || datum.tensor().size() != 1) return std::nullopt;
-      const Tensor& tensor = datum.tensor();
-      return tensor.dtype() == DType::I64 ? tensor.data<int64_t>()[0] : tensor.dtype() == DType::I32 ? std::optional<int64_t>(tensor.data<int32_t>()[0]) : std::nullopt;
-    };
-    const std::optional<int64_t> start = number(kStarts), axis = number(kAxes);
-    const int64_t rank = static_cast<int64_t>(last) + 1;
-    if (!start || !axis || (*axis < 0 ? *axis + rank : *axis) != static_cast<int64_t>(last)) return std::nullopt;
-    if (step.operands.size() > kSteps && number(kSteps) != 1) return std::nullopt;
-    if (!from.dims()[last].is_constant() || !to.dims()[last].is_constant()) return std::nullopt;
-    const int64_t size = from.dims()[last].constant();
-    if (size == 0) return std::nullopt;
-    return std::clamp<int64_t>(*start < 0 ? *start + size : *start, 0, size);
+  // What is taken of an operand along one axis, element by element; of all others everything is.
+  struct Taken {
+    size_t axis;
+    int64_t begin, size;
+  };
+
+  static std::optional<size_t> axis_of(const Type& type, std::optional<int64_t> given) {
+    const int64_t rank = std::ssize(type.dims());
+    if (!given || *given < -rank || *given >= rank) return std::nullopt;
+    return static_cast<size_t>(*given < 0 ? *given + rank : *given);
+  }
+  static std::optional<int64_t> size_of(const Type& type, size_t axis) {
+    return type.dims()[axis].is_constant() ? std::optional(type.dims()[axis].constant()) : std::nullopt;
   }
 
-  void choose_slice(uint32_t s) {
+  // The only element of an integer constant.
+  std::optional<int64_t> number(const Step& step, size_t i) const {
+    if (i >= step.operands.size() || step.operands[i] >= 0) return std::nullopt;
+    const Datum& datum = program_.constants[static_cast<size_t>(-1 - step.operands[i])];
+    if (!datum.is_tensor() || datum.tensor().size() != 1) return std::nullopt;
+    const Tensor& tensor = datum.tensor();
+    return tensor.dtype() == DType::I64 ? tensor.data<int64_t>()[0] : tensor.dtype() == DType::I32 ? std::optional<int64_t>(tensor.data<int32_t>()[0]) : std::nullopt;
+  }
+
+  // By a Slice of one axis in steps of one.
+  std::optional<Taken> taken_by_slice(const Step& step, const Type& from, const Type& to) const {
+    constexpr size_t kStarts = 1, kAxes = 3, kSteps = 4;
+    const std::optional<int64_t> start = number(step, kStarts);
+    const std::optional<size_t> axis = axis_of(from, number(step, kAxes));
+    if (!start || !axis || from.dims().size() != to.dims().size() || (step.operands.size() > kSteps && number(step, kSteps) != 1)) return std::nullopt;
+    const std::optional<int64_t> size = size_of(from, *axis), taken = size_of(to, *axis);
+    if (!size || !taken) return std::nullopt;
+    return Taken{*axis, std::clamp<int64_t>(*start < 0 ? *start + *size : *start, 0, *size), *taken};
+  }
+
+  // By a Gather of one place.
+  std::optional<Taken> taken_by_gather(const Step& step, const Type& from) const {
+    const std::optional<size_t> axis = axis_of(from, kernel_of(step).attributes.get_int("axis", 0));
+    const std::optional<int64_t> index = number(step, 1), size = axis ? size_of(from, *axis) : std::nullopt;
+    if (!index || !size || *index < -*size || *index >= *size) return std::nullopt;
+    return Taken{*axis, *index < 0 ? *index + *size : *index, 1};
+  }
+
+  // By a Split, as result v.
+  std::optional<Taken> taken_by_split(const Step& step, const Type& from, Value v) const {
+    const std::optional<size_t> axis = axis_of(from, kernel_of(step).attributes.get_int("axis", 0));
+    if (!axis) return std::nullopt;
+    Taken taken{*axis, 0, 0};
+    for (Value part = step.first_result; part <= v; ++part) {
+      const Type* type = draft_.value_types[part];
+      const bool has_axis = type && type->is_tensor() && type->has_rank() && type->dims().size() == from.dims().size();
+      const std::optional<int64_t> size = has_axis ? size_of(*type, *axis) : std::nullopt;
+      if (!size) return std::nullopt;
+      taken.begin += taken.size;
+      taken.size = *size;
+    }
+    return taken;
+  }
+
+  std::optional<Taken> taken_by(const Step& step, const Type& from, Value v) const {
+    const std::string& op = kernel_of(step).op;
+    if (op == "Slice") return taken_by_slice(step, from, *draft_.value_types[v]);
+    if (op == "Split") return taken_by_split(step, from, v);
+    return op == "Gather" ? taken_by_gather(step, from) : std::nullopt;
+  }
+
+  void choose_slices(uint32_t s) {
     const Step& step = draft_.steps[s];
-    const Value v = step.first_result;
-    if (is_slice(slices_[v]) || step.operands.empty() || step.operands[0] < 0) return;
+    if (step.opcode != Opcode::Kernel || kernel_of(step).prepared || step.operands.empty() || step.operands[0] < 0) return;
+    for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) choose_slice(s, v);
+  }
+
+  void choose_slice(uint32_t s, Value v) {
+    const Step& step = draft_.steps[s];
+    if (!is_planned(s, v) || is_slice(slices_[v])) return;
     const auto x = static_cast<Value>(step.operands[0]);
+    const Value root = viewed_[x];
     const Type* from = draft_.value_types[x];
-    const Type& to = *draft_.value_types[v];
-    if (x < draft_.num_arguments || viewed_[x] != x || is_slice(slices_[x]) || !has_buffer(x) || !from || !from->is_tensor() || !from->has_rank() || to.dims().empty()) return;
+    if (root == Draft::kConstant || root < draft_.num_arguments || is_slice(slices_[root]) || !has_buffer(root) || !from || !from->is_tensor() || !from->has_rank()) return;
+    const std::optional<Taken> taken = taken_by(step, *from, v);
+    const std::optional<int64_t> behind = taken ? elements_from(*from, taken->axis + 1) : std::nullopt;
+    if (!behind || taken->size == 0 || taken->size == size_of(*from, taken->axis)) return;
+    // What lies side by side is read by any kernel, and may be viewed otherwise.
+    const bool is_dense = has_one_row(*from, taken->axis), has_rows = taken->axis + 1 == from->dims().size() && root == x;
     const runtime::Kernel& kernel = kernel_of(s);
-    const std::optional<int64_t> begin = kernel.writes_rows_apart(0) && kernel.reads_rows_apart(0) ? begin_of_slice(step, *from, to) : std::nullopt;
-    if (!begin) return;
-    const size_t last = to.dims().size() - 1;
-    const bool one_row = has_one_row(to, last);
-    if (!std::ranges::all_of(readings_of(v), [&](const Reading& reading) { return takes_part(reading, one_row); })) return;
-    const uint32_t whole = plan_.buffer_of[x], own = plan_.buffer_of[v], until = lifetimes_.last_read[v];
+    if (!is_dense && !(has_rows && kernel.writes_rows_apart(0) && kernel.reads_rows_apart(0))) return;
+    auto can_read = [&](const Reading& reading) { return takes_part(reading, is_dense) || (is_dense && draft_.steps[reading.step].opcode == Opcode::Kernel); };
+    if (!std::ranges::all_of(readings_of(v), can_read)) return;
+    const uint32_t whole = plan_.buffer_of[root], own = plan_.buffer_of[v], until = last_of_class_[v];
     // Somebody overwrites x in place, who would need memory of his own.
-    if (last_[whole] > last_of_class_[x] && until > last_of_class_[x]) return;
+    if (plan_.buffers[whole].last > last_of_class_[root] && until > last_of_class_[root]) return;
     if (until > last_[whole] && until - last_[whole] > (is_known_ ? kFarthest : kFarthestOfSymbolic)) return;
     const uint32_t freed_until = plan_.buffers[own].last > until ? until : until + 1;
     if (!changes({last_[whole] + 1, until + 1, whole}, {s, freed_until, own})) return;
     last_[whole] = std::max(last_[whole], until);
-    const auto element = static_cast<int64_t>(element_bytes(to.dtype()));
-    slices_[v] = {x, *begin * element, to.dims()[last].constant() * element, from->dims()[last].constant() * element};
+    const int64_t place = *behind * static_cast<int64_t>(element_bytes(from->dtype()));
+    slices_[v] = {root, taken->begin * place, taken->size * place, from->dims()[taken->axis].constant() * place};
   }
 
   // A buffer's bytes in steps [begin, end).

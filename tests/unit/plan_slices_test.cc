@@ -81,6 +81,31 @@ TEST_F(PlanSlices, NobodyWritesOverThem) {
   slices_of(tuple(main, {used(op(main, "Neg", {head})), used(shifted), used(sum)}), {random({1, 3, 1, 12}, 1), random({1, 1, 1, 12}, 2)});
 }
 
+// Where the axes before are of one, any kernel reads it, and views may be taken of it.
+TEST_F(PlanSlices, WhatLiesSideBySideIsNotCopied) {
+  Node* whole = turned(image("x", 12));
+  auto sliced = [&](int64_t begin, int64_t end) { return op(main, "Slice", {whole, integers({begin}), integers({end}), integers({1})}); };
+  Node* reshaped = op(main, "Reshape", {sliced(1, 3), integers({-1, 12})});
+  Node* taken = op(main, "Gather", {whole, module.constant(Tensor::scalar<int64_t>(-1))}, {{"axis", int64_t{1}}});
+  Node* both = op(main, "Mul", {used(reshaped), op(main, "Neg", {reshaped})});
+  EXPECT_EQ(slices_of(tuple(main, {used(sliced(3, 4)), both, used(taken), used(whole)}), {random({1, 3, 4, 12}, 1)}), 3);
+}
+
+TEST_F(PlanSlices, OfASplit) {
+  Node* whole = op(main, "Reshape", {turned(image("x", 12)), integers({6, 24})});
+  Node* split = op(main, "Split", {whole}, {{"axis", int64_t{0}}, {"num_outputs", int64_t{3}}}, 3);
+  Node* sum = op(main, "Add", {used(module.tuple_item(main, split, 0)), used(module.tuple_item(main, split, 2))});
+  EXPECT_EQ(slices_of(tuple(main, {sum, used(module.tuple_item(main, split, 1))}), {random({1, 3, 4, 12}, 1)}), 3);
+}
+
+TEST_F(PlanSlices, OfRowsOfAnySize) {
+  Node* whole = turned(parameter(main, DType::F32, {dim(1), symbol("n"), dim(4), dim(5)}, "x"));
+  Node* taken = op(main, "Gather", {whole, module.constant(Tensor::scalar<int64_t>(2))}, {{"axis", int64_t{1}}});
+  runtime::Executable executable = finish(used(op(main, "Neg", {taken})));
+  EXPECT_EQ(executable.program().functions[0].slices.size(), 0) << "where it begins depends on n";
+  for (int64_t n : {2, 1, 5}) run(executable, {random({1, n, 4, 5}, 1)});
+}
+
 TEST_F(PlanSlices, NotTwice) {
   Node* part = turned(image("x", 5));
   EXPECT_EQ(slices_of(used(concat({part, part})), {random({1, 3, 4, 5}, 1)}), 0);

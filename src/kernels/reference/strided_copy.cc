@@ -458,6 +458,7 @@ void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor
   if (to.size() == 0) return;
   const int64_t outer = extent(from.shape(), 0, axis), run = extent(from.shape(), axis + 1, from.rank());
   const int64_t row = from.dim(axis) * run, count = std::ssize(indices);
+  if (outer * count == 1 && to.raw() == element_at(from.dtype(), from.raw(), indices[0] * run)) return;  // planned as a part of `from`
   dispatch_by_size(from.dtype(), [&]<class T>() {
     const T* source = from.data<T>().data();
     T* target = to.data<T>().data();
@@ -512,8 +513,9 @@ void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output
 void copy_slice(const Tensor& input, int axis, int64_t begin, Tensor& output) {
   int64_t outer = extent(input.shape(), 0, axis), inner = extent(input.shape(), axis + 1, input.rank());
   int64_t row = input.dim(axis) * inner, run = output.dim(axis) * inner;
-  strided_copy(input.dtype(), Shape{outer, run}, output.raw(), Shape{run, 1},
-               element_at(input.dtype(), input.raw(), begin * inner), Shape{row, 1});
+  const void* from = element_at(input.dtype(), input.raw(), begin * inner);
+  if (outer == 1 && from == output.raw()) return;  // planned as a part of the input
+  strided_copy(input.dtype(), Shape{outer, run}, output.raw(), Shape{run, 1}, from, Shape{row, 1});
 }
 
 }  // namespace anfora::kernels
