@@ -109,6 +109,11 @@ class Equation {
       }
       return descend(0, before);
     }
+    if (part.is("Reshape")) {
+      const Type* from = part.input(0)->type();
+      const std::optional<std::string> before = from && from->has_rank() ? letters_before(*from, *part.type(), letters) : std::nullopt;
+      return before && descend(0, *before);
+    }
     if (part.is("ReduceSum")) {
       const int before_sum = rank_of(part.input(0));
       if (before_sum < 0) return false;
@@ -132,6 +137,28 @@ class Equation {
     const std::string batch = letters.substr(0, rank - 2);
     return descend(0, last(0, batch + letters[rank - 2] + summed)) &&
            descend(1, last(1, batch + summed + letters[rank - 1]));
+  }
+
+  // Of what a Reshape reads that adds, leaves out or moves axes of length 1 alone, where `letters` are those of its result; nothing for another.
+  std::optional<std::string> letters_before(const Type& from, const Type& to, const std::string& letters) {
+    std::string units, others, before;
+    std::vector<Dim> sizes;  // of `others`
+    for (size_t i = 0; i < letters.size(); ++i) {
+      const Dim size = to.dims()[i];
+      (size.as_constant() == 1 ? units : others) += letters[i];
+      if (size.as_constant() != 1) sizes.push_back(size);
+    }
+    size_t unit = 0, other = 0;
+    for (Dim size : from.dims()) {
+      if (size.as_constant() == 1) {
+        before += unit < units.size() ? units[unit++] : new_letter();
+      } else if (other < others.size() && provably_equal(size, sizes[other])) {
+        before += others[other++];
+      } else {
+        return std::nullopt;
+      }
+    }
+    return other == others.size() ? std::optional(before) : std::nullopt;
   }
 
   // Axes of length 1 of a constant are left out: another operand has the letter.
