@@ -243,7 +243,8 @@ class SliceChoice {
     if (root == Draft::kConstant || root < draft_.num_arguments || is_slice(slices_[root]) || !has_buffer(root) || !from || !from->is_tensor() || !from->has_rank()) return;
     const std::optional<Taken> taken = taken_by(step, *from, v);
     const std::optional<int64_t> behind = taken ? elements_from(*from, taken->axis + 1) : std::nullopt;
-    if (!behind || taken->size == 0 || taken->size == size_of(*from, taken->axis)) return;
+    const std::optional<int64_t> size = taken ? size_of(*from, taken->axis) : std::nullopt;
+    if (!behind || !size || *behind == 0 || taken->size == 0 || taken->size == *size) return;
     // What lies side by side is read by any kernel, and may be viewed otherwise.
     const bool is_dense = has_one_row(*from, taken->axis), has_rows = taken->axis + 1 == from->dims().size() && root == x;
     const runtime::Kernel& kernel = kernel_of(s);
@@ -258,7 +259,7 @@ class SliceChoice {
     if (!changes({last_[whole] + 1, until + 1, whole}, {s, freed_until, own})) return;
     last_[whole] = std::max(last_[whole], until);
     const int64_t place = *behind * static_cast<int64_t>(element_bytes(from->dtype()));
-    slices_[v] = {root, taken->begin * place, taken->size * place, from->dims()[taken->axis].constant() * place};
+    slices_[v] = {root, taken->begin * place, taken->size * place, *size * place};
   }
 
   // A buffer's bytes in steps [begin, end).

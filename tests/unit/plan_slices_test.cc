@@ -106,6 +106,11 @@ TEST_F(PlanSlices, OfRowsOfAnySize) {
   for (int64_t n : {2, 1, 5}) run(executable, {random({1, n, 4, 5}, 1)});
 }
 
+TEST_F(PlanSlices, NotOfNothing) {
+  Node* empty = turned(image("x", 0));
+  EXPECT_EQ(slices_of(used(op(main, "Gather", {empty, module.constant(Tensor::scalar<int64_t>(1))}, {{"axis", int64_t{1}}})), {random({1, 3, 4, 0}, 1)}), 0);
+}
+
 TEST_F(PlanSlices, NotTwice) {
   Node* part = turned(image("x", 5));
   EXPECT_EQ(slices_of(used(concat({part, part})), {random({1, 3, 4, 5}, 1)}), 0);

@@ -26,8 +26,8 @@ void expect_rows_apart_of(std::string_view op, const AttributeSet& attributes, c
   expect_rows_apart(kernel, attributes, pointers, run_kernel(op, attributes, inputs));
 }
 
-Tensor image(DType dtype) {
-  const Tensor random = random_tensor({2, 5, 6, 7}, 1);
+Tensor image(DType dtype, int64_t channels = 7) {
+  const Tensor random = random_tensor({2, 5, 6, channels}, 1);
   Tensor image = Tensor::allocate(dtype, random.shape());
   dispatch<Numbers>(dtype, [&]<class T>() { std::ranges::transform(random.data<float>(), image.data<T>().begin(), [](float x) { return static_cast<T>(100 * (x + 1)); }); });
   return image;
@@ -41,7 +41,8 @@ TEST(RowsApart, OfResizedImages) {
     for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::U8}) {
       for (const std::vector<float>& scale : scales) {
         SCOPED_TRACE(testing::Message() << mode << " " << name(dtype) << " " << testing::PrintToString(scale));
-        expect_rows_apart_of("Resize", {{"mode", std::string(mode)}}, {image(dtype), Tensor(), make_tensor<float>({4}, scale)});
+        for (int64_t channels : {1, 7})
+          expect_rows_apart_of("Resize", {{"mode", std::string(mode)}}, {image(dtype, channels), Tensor(), make_tensor<float>({4}, scale)});
       }
     }
   }

@@ -170,12 +170,14 @@ void interpolate_axis(const InputRows& from, const OutputRows& to, int d, const 
   // The first two taps at once: most filters have no others.
   const int32_t *index = taps.index.data(), *second_index = index + outputs;
   const float *weight = taps.weight.data(), *second_weight = weight + outputs;
-  if (inner == 1) {
+  const bool are_apart = from.are_apart() || to.are_apart(), is_last = d + 1 == static_cast<int>(shape.size());
+  if (inner == 1 && (is_last || !are_apart)) {
+    const int64_t from_line = is_last ? from.stride : axis.input, to_line = is_last ? to.stride : outputs;
     const bool has_extrapolated = std::ranges::find(taps.extrapolated, true) != taps.extrapolated.end();
     parallel_for(outer, std::max<int64_t>(1, kGrain / outputs), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
-        const T* source = first_source + line * from.stride;
-        T* target = first_target + line * to.stride;
+        const T* source = first_source + line * from_line;
+        T* target = first_target + line * to_line;
         ANFORA_INDEPENDENT_ITERATIONS
         for (int64_t i = 0; i < outputs; ++i) {
           target[i] = T{0} + weighed<T>(weight[i], source[index[i]]) + weighed<T>(second_weight[i], source[second_index[i]]);
@@ -193,7 +195,6 @@ void interpolate_axis(const InputRows& from, const OutputRows& to, int d, const 
     return;
   }
   // A piece is what lies side by side: all that is inside of the axis, or a row of it.
-  const bool are_apart = from.are_apart() || to.are_apart();
   const int64_t piece = are_apart ? to.length() : inner, pieces = inner / piece;
   const int64_t from_stride = are_apart ? from.stride : inner, to_stride = are_apart ? to.stride : inner;
   parallel_for(outer * outputs * pieces, std::max<int64_t>(1, kGrain / piece), [&](int64_t begin, int64_t end) {
