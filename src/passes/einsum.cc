@@ -63,7 +63,8 @@ class Equation {
     if (rank_of(&root) < 0 || rank_of(&root) > kMostAxes) return false;
     for (int axis = 0; axis < rank_of(&root); ++axis) result_ += new_letter();
     if (!read(root, root, result_)) return false;
-    stop_broadcasting();
+    if (!name_units()) stop_broadcasting();
+    name_summed();
     return has_one_size_a_letter();
   }
 
@@ -188,14 +189,57 @@ class Equation {
     }
   }
 
+  static bool is_in(char letter, const std::string& letters) { return letters.find(letter) != std::string::npos; }
+
+  // Letters of axes that are not of length 1 everywhere.
+  std::string long_letters() {
+    std::string letters;
+    for_each_axis([&](std::string&, size_t, char letter, Dim size) {
+      if (size.as_constant() != 1) letters += letter;
+    });
+    return letters;
+  }
+
+  // Which axis of length 1 is which says nothing. So those of each operand get, from the front, the letters of the result's, then others that are summed over:
+  // an equation is found again as it is. False: an axis of the result would be nobody's.
+  bool name_units() {
+    const std::string long_axes = long_letters();
+    std::string units, summed;
+    std::ranges::copy_if(result_, std::back_inserter(units), [&](char letter) { return !is_in(letter, long_axes); });
+    std::vector<std::string> named = terms_;
+    size_t most = 0;
+    for (size_t i = 0; i < terms_.size(); ++i) {
+      size_t unit = 0;
+      for (size_t axis = 0; axis < named[i].size(); ++axis) {
+        if (operands_[i]->type()->dim(static_cast<int>(axis)).as_constant() != 1) continue;
+        if (unit >= units.size() + summed.size()) summed += new_letter();
+        named[i][axis] = unit < units.size() ? units[unit] : summed[unit - units.size()];
+        ++unit;
+      }
+      most = std::max(most, unit);
+    }
+    if (most < units.size()) return false;
+    terms_ = std::move(named);
+    return true;
+  }
+
+  // Behind the result's, as they come.
+  void name_summed() {
+    std::string old;
+    for (std::string& term : terms_) {
+      for (char& letter : term) {
+        if (is_in(letter, result_)) continue;
+        if (!is_in(letter, old)) old += letter;
+        letter = static_cast<char>('a' + result_.size() + old.find(letter));
+      }
+    }
+    if (next_letter_ <= kPastLetters) next_letter_ = static_cast<char>('a' + result_.size() + old.size());
+  }
+
   // An axis of length 1 that broadcasts to that of another operand gets the letter of one of length 1 that its operand lacks, or a new one,
   // which is summed over.
   void stop_broadcasting() {
-    std::string long_axes;
-    for_each_axis([&](std::string&, size_t, char letter, Dim size) {
-      if (size.as_constant() != 1) long_axes += letter;
-    });
-    const auto is_in = [](char letter, const std::string& letters) { return letters.find(letter) != std::string::npos; };
+    const std::string long_axes = long_letters();
     for_each_axis([&](std::string& term, size_t axis, char letter, Dim size) {
       if (size.as_constant() != 1 || !is_in(letter, long_axes)) return;
       const auto unit = std::ranges::find_if(result_, [&](char of_result) { return !is_in(of_result, long_axes) && !is_in(of_result, term); });
