@@ -13,10 +13,12 @@
 // A node is *flexible* when its declaration has a version for the other layout (ops/layouts.h). Flexible nodes that hand each other tensors
 // are one region (union-find); a region changes its layout when it holds a convolution. What works on images of one pixel alone, as between squeeze and
 // excitation, is a region of its own: to transpose a pixel costs nothing, and its convolutions are no reason to transpose the image around. Transposes that meet
-// at the borders are cancelled by the simplifier, those of constants folded. Linear in the number of uses.
+// at the borders are cancelled by the simplifier, those of constants folded. An image that grows on its way out of the graph is transposed while it is small. Linear
+// in the number of uses.
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <numeric>
 
 #include "ir/order.h"
@@ -65,12 +67,11 @@ class LayoutAssignment {
     ModuleOrder order = topological_order(module_);
     for (const GraphOrder& graph : order.graphs) {
       for (Apply* node : graph.nodes) {
-        if (std::optional<ChannelsLast> flexible = describe(*node)) {
-          index_.emplace(node, nodes_.size());
-          nodes_.push_back(std::move(*flexible));
-        }
+        if (std::optional<ChannelsLast> flexible = describe(*node)) nodes_.push_back(std::move(*flexible));
       }
     }
+    leave_out_growing_results();
+    for (size_t i = 0; i < nodes_.size(); ++i) index_.emplace(nodes_[i].node, i);
     UnionFind regions = find_regions();
     std::vector<bool> is_wanted(nodes_.size(), false);  // by representative
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -133,6 +134,39 @@ class LayoutAssignment {
       }
     }
     return any_moved ? std::optional(std::move(f)) : std::nullopt;
+  }
+
+  // What a Resize makes larger, and what is made of that element by element, where it all leads to results of the graph.
+  void leave_out_growing_results() {
+    const auto is_result_use = [](const Use& use) {
+      const Apply& user = *use.user;
+      return user.primitive() == Primitive::Return ||
+             (user.primitive() == Primitive::MakeTuple && std::ranges::all_of(user.uses(), [](const Use& of) { return of.user->primitive() == Primitive::Return; }));
+    };
+    boost::unordered_flat_set<const Node*> ends;  // where only results are behind
+    for (auto f = nodes_.rbegin(); f != nodes_.rend(); ++f) {
+      const bool is_candidate = f->node->op().name == "Resize" || (is_elementwise(f->node->op()) && std::ranges::count(f->operands, Operand::Moved) == 1);
+      if (is_candidate && std::ranges::all_of(f->node->uses(), [&](const Use& use) { return is_result_use(use) || ends.contains(use.user); })) ends.insert(f->node);
+    }
+    boost::unordered_flat_set<const Node*> left_out;
+    std::erase_if(nodes_, [&](const ChannelsLast& f) {
+      const Apply& node = *f.node;
+      const Node* input = node.input(0);
+      const bool grows = node.op().name == "Resize" && is_larger(*node.type(), *input->type());
+      const bool goes_on = std::ranges::any_of(node.operands(), [&](const Use& use) { return left_out.contains(use.node); });
+      return ends.contains(&node) && (grows || goes_on) && left_out.insert(&node).second;
+    });
+  }
+  static bool is_larger(const Type& a, const Type& b) {
+    if (a.rank() != b.rank()) return false;
+    bool grows = false;
+    for (int axis = 0; axis < a.rank(); ++axis) {
+      const Dim to = a.dim(axis), from = b.dim(axis);
+      if (provably_equal(to, from)) continue;
+      if (!to.is_constant() || !from.is_constant() || to.constant() < from.constant()) return false;
+      grows = true;
+    }
+    return grows;
   }
 
   // Regions -----------------------------------------------------------------------------------------
