@@ -1,4 +1,5 @@
-// Values that are a part of a larger one's buffer from the start: parts of a Concat, which then copies the others alone, and what a Slice takes of the last axis.
+// Values that are a part of a larger one's buffer from the start: parts of a Concat, which then copies the others alone; what a Slice takes of the last axis; and
+// what a Slice, a Split or a Gather of one place takes that lies side by side.
 //
 //     %a = LoweredConv(…)  : f32[1, 8, 8, 64]            pixel    0        1        2
 //     %b = LoweredConv(…)  : f32[1, 8, 8, 32]                  ┌─────┬──┬─────┬──┬─────┬──
