@@ -151,17 +151,16 @@ class LayoutAssignment {
     boost::unordered_flat_set<const Node*> left_out;
     std::erase_if(nodes_, [&](const ChannelsLast& f) {
       const Apply& node = *f.node;
-      const Node* input = node.input(0);
-      const bool grows = node.op().name == "Resize" && is_larger(*node.type(), *input->type());
+      const bool grows = node.op().name == "Resize" && is_larger(node, *node.input(0));
       const bool goes_on = std::ranges::any_of(node.operands(), [&](const Use& use) { return left_out.contains(use.node); });
       return ends.contains(&node) && (grows || goes_on) && left_out.insert(&node).second;
     });
   }
-  static bool is_larger(const Type& a, const Type& b) {
-    if (a.rank() != b.rank()) return false;
+  static bool is_larger(const Node& a, const Node& b) {
+    if (rank_of(&a) < 0 || rank_of(&a) != rank_of(&b)) return false;
     bool grows = false;
-    for (int axis = 0; axis < a.rank(); ++axis) {
-      const Dim to = a.dim(axis), from = b.dim(axis);
+    for (int axis = 0; axis < rank_of(&a); ++axis) {
+      const Dim to = a.type()->dim(axis), from = b.type()->dim(axis);
       if (provably_equal(to, from)) continue;
       if (!to.is_constant() || !from.is_constant() || to.constant() < from.constant()) return false;
       grows = true;

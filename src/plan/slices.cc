@@ -205,48 +205,46 @@ class SliceChoice {
     return Taken{*axis, *index < 0 ? *index + *size : *index, 1};
   }
 
-  // By a Split, as result v.
-  std::optional<Taken> taken_by_split(const Step& step, const Type& from, Value v) const {
+  // By a Split, as the result that begins there.
+  std::optional<Taken> taken_by_split(const Step& step, const Type& from, const Type& to, int64_t begin) const {
     const std::optional<size_t> axis = axis_of(from, kernel_of(step).attributes.get_int("axis", 0));
-    if (!axis) return std::nullopt;
-    Taken taken{*axis, 0, 0};
-    for (Value part = step.first_result; part <= v; ++part) {
-      const Type* type = draft_.value_types[part];
-      const bool has_axis = type && type->is_tensor() && type->has_rank() && type->dims().size() == from.dims().size();
-      const std::optional<int64_t> size = has_axis ? size_of(*type, *axis) : std::nullopt;
-      if (!size) return std::nullopt;
-      taken.begin += taken.size;
-      taken.size = *size;
-    }
-    return taken;
+    const std::optional<int64_t> size = axis && to.dims().size() == from.dims().size() ? size_of(to, *axis) : std::nullopt;
+    return size ? std::optional(Taken{*axis, begin, *size}) : std::nullopt;
   }
 
-  std::optional<Taken> taken_by(const Step& step, const Type& from, Value v) const {
-    const std::string& op = kernel_of(step).op;
-    if (op == "Slice") return taken_by_slice(step, from, *draft_.value_types[v]);
-    if (op == "Split") return taken_by_split(step, from, v);
-    return op == "Gather" ? taken_by_gather(step, from) : std::nullopt;
-  }
-
+  // What results of the step take, from the first on, until one is not known.
   void choose_slices(uint32_t s) {
     const Step& step = draft_.steps[s];
     if (step.opcode != Opcode::Kernel || kernel_of(step).prepared || step.operands.empty() || step.operands[0] < 0) return;
-    for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) choose_slice(s, v);
+    const std::string& op = kernel_of(step).op;
+    const Type* from = draft_.value_types[static_cast<Value>(step.operands[0])];
+    if (!from || !from->is_tensor() || !from->has_rank()) return;
+    int64_t begin = 0;
+    for (Value v = step.first_result; v < step.first_result + step.num_results; ++v) {
+      const Type* to = draft_.value_types[v];
+      std::optional<Taken> taken;
+      if (to && to->is_tensor() && to->has_rank()) {
+        if (op == "Slice") taken = taken_by_slice(step, *from, *to);
+        if (op == "Split") taken = taken_by_split(step, *from, *to, begin);
+        if (op == "Gather") taken = taken_by_gather(step, *from);
+      }
+      if (!taken) return;
+      begin += taken->size;
+      choose_slice(s, v, *taken);
+    }
   }
 
-  void choose_slice(uint32_t s, Value v) {
+  void choose_slice(uint32_t s, Value v, const Taken& taken) {
     const Step& step = draft_.steps[s];
     if (!is_planned(s, v) || is_slice(slices_[v])) return;
     const auto x = static_cast<Value>(step.operands[0]);
     const Value root = viewed_[x];
+    if (root == Draft::kConstant || root < draft_.num_arguments || is_slice(slices_[root]) || !has_buffer(root)) return;
     const Type* from = draft_.value_types[x];
-    if (root == Draft::kConstant || root < draft_.num_arguments || is_slice(slices_[root]) || !has_buffer(root) || !from || !from->is_tensor() || !from->has_rank()) return;
-    const std::optional<Taken> taken = taken_by(step, *from, v);
-    const std::optional<int64_t> behind = taken ? elements_from(*from, taken->axis + 1) : std::nullopt;
-    const std::optional<int64_t> size = taken ? size_of(*from, taken->axis) : std::nullopt;
-    if (!behind || !size || *behind == 0 || taken->size == 0 || taken->size == *size) return;
+    const std::optional<int64_t> behind = elements_from(*from, taken.axis + 1), size = size_of(*from, taken.axis);
+    if (!behind || !size || *behind == 0 || taken.size == 0 || taken.size == *size) return;
     // What lies side by side is read by any kernel, and may be viewed otherwise.
-    const bool is_dense = has_one_row(*from, taken->axis), has_rows = taken->axis + 1 == from->dims().size() && root == x;
+    const bool is_dense = has_one_row(*from, taken.axis), has_rows = taken.axis + 1 == from->dims().size() && root == x;
     const runtime::Kernel& kernel = kernel_of(s);
     if (!is_dense && !(has_rows && kernel.writes_rows_apart(0) && kernel.reads_rows_apart(0))) return;
     auto can_read = [&](const Reading& reading) { return takes_part(reading, is_dense) || (is_dense && draft_.steps[reading.step].opcode == Opcode::Kernel); };
@@ -259,7 +257,7 @@ class SliceChoice {
     if (!changes({last_[whole] + 1, until + 1, whole}, {s, freed_until, own})) return;
     last_[whole] = std::max(last_[whole], until);
     const int64_t place = *behind * static_cast<int64_t>(element_bytes(from->dtype()));
-    slices_[v] = {root, taken->begin * place, taken->size * place, *size * place};
+    slices_[v] = {root, taken.begin * place, taken.size * place, *size * place};
   }
 
   // A buffer's bytes in steps [begin, end).

@@ -6,8 +6,8 @@
 //     └────────────┘                 └─────────────────────┘                           └────────────┘
 //
 // Without an expansion, the channels are copied; but of one or two axes only those at the ends of a row, whose windows see padding: the others are read where
-// the image has them, unless its pixels share few sets of the cache. Convolutions in groups of few channels become depthwise ones on the way: a row of the strip is several then, of
-// which row i has for each channel of the result the channel i of its group, and a row of taps is as many.
+// the image has them. Convolutions in groups of few channels become depthwise ones on the way: a row of the strip is several then, of which row i has for each
+// channel of the result the channel i of its group, and a row of taps is as many.
 //
 //     groups of 2     a b c d e f …   ──▶   a a c c e e …    weights from the first channel of a group
 //                                           b b d d f f …    from the second
@@ -106,24 +106,26 @@ struct DepthwisePlan : ImagePlan {
  private:
   void cut_row(const DepthwiseLayout& layout) {
     const int64_t width = columns.output;
-    auto is_cut = [&](int64_t first, int64_t last) {
-      const int64_t outer = std::max(first, width - last);
-      if (last <= first || last - first < 2 * outer) return false;
-      if (first > 0) add_of_strip(0, outer, layout);
-      segments.push_back({first, last, layout.tile_of(last - first), false});
-      if (last < width) add_of_strip(width - outer, width, layout);
-      return true;
-    };
-    if (layout.is_depthwise() && !layout.has_expansion() && layout.window.rank() <= 2) {
-      const int64_t first = columns.outputs_inside(0).first;
-      int64_t last = columns.outputs_inside(columns.kernel - 1).last;
-      // Vectors of the last panel may go on behind its channels: the image must, too.
-      const int64_t beyond = layout.panels() * layout.code.panel_channels() - layout.channels;
-      while (last > first && (columns.input - columns.start(last - 1) - columns.reach()) * layout.channels < beyond) --last;
-      if (is_cut(first, last)) return;
+    const auto [first, last] = places_in_image(layout);
+    const int64_t outer = std::max(first, width - last);
+    if (last <= first || last - first < 2 * outer) {
+      segments.push_back({0, width, layout.tile_of(width), true, padding()});
+      line_pixels = pitch();
+      return;
     }
-    segments.push_back({0, width, layout.tile_of(width), true, padding()});
-    line_pixels = pitch();
+    if (first > 0) add_of_strip(0, outer, layout);
+    segments.push_back({first, last, layout.tile_of(last - first), false});
+    if (last < width) add_of_strip(width - outer, width, layout);
+  }
+  // Those whose windows, and all that vectors read with them, lie in the image.
+  WindowAxis::Taps places_in_image(const DepthwiseLayout& layout) const {
+    if (!layout.is_depthwise() || layout.has_expansion() || layout.window.rank() > 2) return {0, 0};
+    WindowAxis::Taps places{columns.outputs_inside(0).first, columns.outputs_inside(columns.kernel - 1).last};
+    // Vectors of the last panel may go on behind its channels.
+    const int64_t beyond = layout.panels() * layout.code.panel_channels() - layout.channels;
+    auto pixels_behind = [&](int64_t place) { return columns.input - columns.start(place) - columns.reach(); };
+    while (places.last > places.first && pixels_behind(places.last - 1) * layout.channels < beyond) --places.last;
+    return places;
   }
   void add_of_strip(int64_t first, int64_t last, const DepthwiseLayout& layout) {
     const int64_t begin = columns.start(first);
