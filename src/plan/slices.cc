@@ -53,9 +53,7 @@ class SliceChoice {
   // Whether there may be any.
   static bool has_candidates(const Draft& draft, const runtime::Program& program) {
     return std::ranges::any_of(draft.steps, [&](const Step& step) {
-      if (step.opcode != Opcode::Kernel) return false;
-      const std::string& op = program.kernels[step.target]->op;
-      return op == "Concat" || op == "Slice" || op == "Split" || op == "Gather";
+      return step.opcode == Opcode::Kernel && (program.kernels[step.target]->op == "Concat" || (step.node && step.node->op().takes_elements));
     });
   }
 
