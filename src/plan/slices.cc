@@ -27,6 +27,13 @@ bool has_one_row(const Type& type, size_t axis) {
   return std::ranges::all_of(type.dims().first(axis), [](ir::Dim dim) { return dim.is_constant() && dim.constant() == 1; });
 }
 
+// An axis that may count from the end.
+std::optional<size_t> axis_of(const Type& type, std::optional<int64_t> given) {
+  const int64_t rank = std::ssize(type.dims());
+  if (!given || *given < -rank || *given >= rank) return std::nullopt;
+  return static_cast<size_t>(*given < 0 ? *given + rank : *given);
+}
+
 class SliceChoice {
  public:
   SliceChoice(const Draft& draft, const MemoryPlan& plan, const runtime::Program& program)
@@ -119,8 +126,9 @@ class SliceChoice {
   std::vector<Part> possible_parts(uint32_t s) const {
     const Step& step = draft_.steps[s];
     const Type& whole = *draft_.value_types[step.first_result];
-    const int64_t rank = std::ssize(whole.dims()), given = kernel_of(s).attributes.get_int("axis", 0);
-    const auto axis = static_cast<size_t>(given < 0 ? given + rank : given);
+    const std::optional<size_t> given = axis_of(whole, kernel_of(s).attributes.get_int("axis", 0));
+    if (!given) return {};
+    const size_t axis = *given;
     const auto element = static_cast<int64_t>(element_bytes(whole.dtype()));
     const std::optional<int64_t> distance = elements_from(whole, axis);
     if (!distance || *distance == 0) return {};
@@ -166,15 +174,6 @@ class SliceChoice {
     int64_t begin, size;
   };
 
-  static std::optional<size_t> axis_of(const Type& type, std::optional<int64_t> given) {
-    const int64_t rank = std::ssize(type.dims());
-    if (!given || *given < -rank || *given >= rank) return std::nullopt;
-    return static_cast<size_t>(*given < 0 ? *given + rank : *given);
-  }
-  static std::optional<int64_t> size_of(const Type& type, size_t axis) {
-    return type.dims()[axis].is_constant() ? std::optional(type.dims()[axis].constant()) : std::nullopt;
-  }
-
   // The only element of an integer constant.
   std::optional<int64_t> number(const Step& step, size_t i) const {
     if (i >= step.operands.size() || step.operands[i] >= 0) return std::nullopt;
@@ -190,7 +189,7 @@ class SliceChoice {
     const std::optional<int64_t> start = number(step, kStarts);
     const std::optional<size_t> axis = axis_of(from, number(step, kAxes));
     if (!start || !axis || from.dims().size() != to.dims().size() || (step.operands.size() > kSteps && number(step, kSteps) != 1)) return std::nullopt;
-    const std::optional<int64_t> size = size_of(from, *axis), taken = size_of(to, *axis);
+    const std::optional<int64_t> size = from.dims()[*axis].as_constant(), taken = to.dims()[*axis].as_constant();
     if (!size || !taken) return std::nullopt;
     return Taken{*axis, std::clamp<int64_t>(*start < 0 ? *start + *size : *start, 0, *size), *taken};
   }
@@ -198,7 +197,7 @@ class SliceChoice {
   // By a Gather of one place.
   std::optional<Taken> taken_by_gather(const Step& step, const Type& from) const {
     const std::optional<size_t> axis = axis_of(from, kernel_of(step).attributes.get_int("axis", 0));
-    const std::optional<int64_t> index = number(step, 1), size = axis ? size_of(from, *axis) : std::nullopt;
+    const std::optional<int64_t> index = number(step, 1), size = axis ? from.dims()[*axis].as_constant() : std::nullopt;
     if (!index || !size || *index < -*size || *index >= *size) return std::nullopt;
     return Taken{*axis, *index < 0 ? *index + *size : *index, 1};
   }
@@ -206,7 +205,7 @@ class SliceChoice {
   // By a Split, as the result that begins there.
   std::optional<Taken> taken_by_split(const Step& step, const Type& from, const Type& to, int64_t begin) const {
     const std::optional<size_t> axis = axis_of(from, kernel_of(step).attributes.get_int("axis", 0));
-    const std::optional<int64_t> size = axis && to.dims().size() == from.dims().size() ? size_of(to, *axis) : std::nullopt;
+    const std::optional<int64_t> size = axis && to.dims().size() == from.dims().size() ? to.dims()[*axis].as_constant() : std::nullopt;
     return size ? std::optional(Taken{*axis, begin, *size}) : std::nullopt;
   }
 
@@ -239,13 +238,13 @@ class SliceChoice {
     const Value root = viewed_[x];
     if (root == Draft::kConstant || root < draft_.num_arguments || is_slice(slices_[root]) || !has_buffer(root)) return;
     const Type* from = draft_.value_types[x];
-    const std::optional<int64_t> behind = elements_from(*from, taken.axis + 1), size = size_of(*from, taken.axis);
+    const std::optional<int64_t> behind = elements_from(*from, taken.axis + 1), size = from->dims()[taken.axis].as_constant();
     if (!behind || !size || *behind == 0 || taken.size == 0 || taken.size == *size) return;
     // What lies side by side is read by any kernel, and may be viewed otherwise.
     const bool is_dense = has_one_row(*from, taken.axis), has_rows = taken.axis + 1 == from->dims().size() && root == x;
     const runtime::Kernel& kernel = kernel_of(s);
     if (!is_dense && !(has_rows && kernel.writes_rows_apart(0) && kernel.reads_rows_apart(0))) return;
-    auto can_read = [&](const Reading& reading) { return takes_part(reading, is_dense) || (is_dense && draft_.steps[reading.step].opcode == Opcode::Kernel); };
+    auto can_read = [&](const Reading& reading) { return is_dense ? draft_.steps[reading.step].opcode == Opcode::Kernel : takes_part(reading, false); };
     if (!std::ranges::all_of(readings_of(v), can_read)) return;
     const uint32_t whole = plan_.buffer_of[root], own = plan_.buffer_of[v], until = last_of_class_[v];
     // Somebody overwrites x in place, who would need memory of his own.

@@ -246,7 +246,10 @@ struct Request {
 template <class T>
 void resize_by_taps(KernelContext& context, const InputRows& data, const OutputRows& output, const Request& request, const Filter& filter) {
   const AxisList order = axis_order(request.axes, request.transform);
-  if (order.empty()) return copy_rows(data, output);
+  if (order.empty()) {
+    const Shape& shape = data.tensor.shape();
+    return strided_copy(data.tensor.dtype(), shape, output.tensor.raw(), strides_of(output, shape), data.tensor.raw(), strides_of(data, shape));
+  }
   Tensor current = data.tensor;
   int64_t row_stride = data.stride;
   for (size_t step = 0; step < order.size(); ++step) {

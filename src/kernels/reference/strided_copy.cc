@@ -387,12 +387,6 @@ void copy_by_map(const T* from, IndexMap map, int64_t times, T* to) {
 
 }  // namespace
 
-void copy_rows(const InputRows& from, const OutputRows& to) {
-  const Shape& shape = from.tensor.shape();
-  if (!from.are_apart() && !to.are_apart()) return dense_copy(from.tensor.dtype(), from.tensor.size(), to.tensor.raw(), from.tensor.raw());
-  strided_copy(from.tensor.dtype(), shape, to.tensor.raw(), strides_of(to, shape), from.tensor.raw(), strides_of(from, shape));
-}
-
 void mapped_copy(KernelContext& context, const InputRows& source_rows, const OutputRows& target_rows, std::span<const IndexMap> maps, const void* fill) {
   const Tensor& from = source_rows.tensor;
   Tensor& to = target_rows.tensor;

@@ -24,8 +24,6 @@ Shape strides_of(const RowsOf<T>& rows, std::span<const int64_t> shape) {
   if (rows.are_apart()) view.spread_rows(rows.length(), rows.stride);
   return std::move(view.strides);
 }
-// to[i] = from[i], of one shape.
-void copy_rows(const InputRows& from, const OutputRows& to);
 
 // `count` elements in a row.
 void dense_copy(DType dtype, int64_t count, void* to, const void* from);
