@@ -38,6 +38,7 @@ int64_t compute_index(Op op, int64_t a, int64_t b) {
     case Op::Add: return a + b;
     case Op::Subtract: return a - b;
     case Op::Multiply: return a * b;
+    case Op::Divide: return a / b;
     case Op::Less: return a < b;
     case Op::Minimum: return std::min(a, b);
     case Op::Maximum: return std::max(a, b);

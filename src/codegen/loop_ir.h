@@ -63,7 +63,7 @@ enum class Op : uint8_t {
   Multiply,
   Divide,
   Minimum,
-  Maximum,  // index, f32; i32 and i64 but for Divide. Minimum: a < b ? a : b
+  Maximum,  // index, f32; i32 and i64 but for Divide. Divide of indices: by a constant above 0. Minimum: a < b ? a : b
   Fma,      // a · b + c with one rounding
   DotBytes,   // i32 a, b, c: c + Σ of the products of their four bytes, of a without sign, of b with
   DotHalves,  // the same of two halves, both with sign

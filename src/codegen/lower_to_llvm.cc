@@ -213,7 +213,7 @@ class Lowering {
       case Op::Add: return is_float ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
       case Op::Subtract: return is_float ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
       case Op::Multiply: return is_float ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
-      case Op::Divide: return b_.CreateFDiv(a, b);
+      case Op::Divide: return is_float ? b_.CreateFDiv(a, b) : b_.CreateSDiv(a, b);
       case Op::Less: return is_float ? b_.CreateFCmpOLT(a, b) : b_.CreateICmpSLT(a, b);
       case Op::LessOrEqual: return is_float ? b_.CreateFCmpOLE(a, b) : b_.CreateICmpSLE(a, b);
       case Op::Equal: return is_float ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);

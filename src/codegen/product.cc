@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 
 #include "codegen/epilogue.h"
 
@@ -11,8 +13,15 @@ namespace {
 
 using namespace kernels::generated;
 
-// Steps of the loop over k that are one iteration of the machine code's: more make no difference, but take long to compile.
 constexpr int kUnroll = 1;
+
+// Steps over k that are one iteration of the machine code, for so many multiply-adds of vectors in each. An iteration takes five instructions besides, which cost nothing as
+// long as a thread has the core to itself, but an eighth of the time where another one takes its part of what a core can decode and issue. More make no difference, but take
+// longer to compile. It divides kStepsOfFetch.
+int steps_of_iteration(int64_t multiply_adds) {
+  constexpr int64_t kMost = 4, kOfIteration = 48;
+  return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(kOfIteration / multiply_adds, 1, kMost))));
+}
 
 class ProductBuilder {
  public:
@@ -45,7 +54,6 @@ class ProductBuilder {
                                                                  {"line_stride", Element::Index},
                                                                  {"line_steps", Element::Index},
                                                                  {"ahead", Element::Pointer},
-                                                                 {"fetches", Element::Index},
                                                                  {"lines_of_fetch", Element::Index},
                                                                  {"subtrahend", Element::Pointer},
                                                                  {"difference", Element::Pointer}};
@@ -167,33 +175,36 @@ class ProductBuilder {
       const Value weights = multiply(b_.multiply(line, parameters_[kLineSteps]), width);
       std::vector<Value> of_line;
       for (Value panel : first) of_line.push_back(b_.offset(panel, weights, weight_bytes()));
-      const Value of_ahead = code_.fetches_ahead ? after_fetches(ahead, b_.multiply(line, parameters_[kFetches])) : ahead;
+      const Value of_ahead = code_.fetches_ahead ? after_fetches(ahead, b_.multiply(line, count_fetches(steps))) : ahead;
       return sums_of_line(b_.offset(parameters_[kA], b_.multiply(line, parameters_[kLineStride])), of_line, steps, of_ahead, tiles, carried);
     });
   }
 
   // Over `steps` elements of each row of A that lie side by side. `first`: the panels.
   std::vector<Value> sums_of_line(Value a, std::span<const Value> first, Value steps, Value ahead, std::span<const Type> tiles, std::span<const Value> initial) {
-    if (!code_.fetches_ahead) return sums_of_steps(a, first, kNone, steps, tiles, initial);
-    const Value fetches = parameters_[kFetches];
+    const int at_once = steps_of_iteration(std::ssize(tiles) * rows_ * code_.tile.vectors);
+    if (!code_.fetches_ahead) return sums_of_steps(a, first, kNone, steps, at_once, tiles, initial);
+    const Value fetches = count_fetches(steps);
     const std::vector<Value> so_far = b_.loop(0, fetches, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {
       const Value from = after_fetches(ahead, i);
       b_.loop(0, parameters_[kLinesOfFetch], [&](Value line) { b_.prefetch(b_.offset(from, multiply(line, kCacheLineBytes), 1)); });
-      return sums_of_steps(a, first, multiply(i, kStepsOfFetch), b_.integer(kStepsOfFetch), tiles, carried);
+      return sums_of_steps(a, first, multiply(i, kStepsOfFetch), b_.integer(kStepsOfFetch), at_once, tiles, carried);
     });
     const Value done = multiply(fetches, kStepsOfFetch);
-    return sums_of_steps(a, first, done, b_.subtract(steps, done), tiles, so_far);
+    return sums_of_steps(a, first, done, b_.subtract(steps, done), 1, tiles, so_far);
   }
+
+  Value count_fetches(Value steps) { return b_.divide(steps, b_.integer(kStepsOfFetch)); }
 
   Value after_fetches(Value ahead, Value count) {
     return b_.offset(ahead, multiply(b_.multiply(count, parameters_[kLinesOfFetch]), kCacheLineBytes), 1);
   }
 
-  // The steps from number `begin` on; kNone: from the first.
-  std::vector<Value> sums_of_steps(Value a, std::span<const Value> first, Value begin, Value steps, std::span<const Type> tiles, std::span<const Value> initial) {
+  // The steps from number `begin` on; kNone: from the first. `at_once`: in an iteration.
+  std::vector<Value> sums_of_steps(Value a, std::span<const Value> first, Value begin, Value steps, int at_once, std::span<const Type> tiles, std::span<const Value> initial) {
     const int64_t width = code_.panel_columns();
     const Value a_stride = code_.takes_sizes() && !code_.has_fixed_stride ? parameters_[kAStride] : b_.integer(code_.a_stride);
-    return b_.loop(0, steps, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {
+    return b_.loop(0, steps, at_once, tiles, initial, [&](Value i, std::span<const Value> carried) {
       const Value k = begin == kNone ? i : b_.add(begin, i);
       const Value column = b_.load({element(), rows_}, b_.offset(a, k), a_stride);
       std::vector<Value> next;

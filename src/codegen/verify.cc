@@ -186,7 +186,12 @@ class Verifier {
       case Op::ShiftRight:
         if (element != Element::I32) fail(value, "of {}", to_string(result));
         break;
-      case Op::Divide:
+      case Op::Divide: {
+        const Node& divisor = function_.node(node.operands[1]);
+        const bool is_by_constant = element == Element::Index && divisor.op == Op::Integer && divisor.number > 0;
+        if (element != Element::F32 && !is_by_constant) fail(value, "of {}", to_string(result));
+        break;
+      }
       case Op::Fma:
         if (element != Element::F32) fail(value, "of {}", to_string(result));
         if (node.op == Op::Fma && !isa_.has_fma) fail(value, "{} has no such instruction", isa_.name);

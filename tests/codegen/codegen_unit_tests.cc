@@ -57,7 +57,7 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
             arguments[kYStride] = arguments[kAddend1Stride] = arguments[kColumns] = columns;
             arguments[kGroups] = panels / at_once, arguments[kRest] = panels % at_once;
             arguments[kAddend0] = address(c), arguments[kAddend1] = address(z);
-            arguments[kAhead] = address(b), arguments[kFetches] = depth / kStepsOfFetch, arguments[kLinesOfFetch] = 2;
+            arguments[kAhead] = address(b), arguments[kLinesOfFetch] = 2;
             BothWays both{product_function(code, rows), isa, {}};
             for (const Tensor* tensor : {&a, &b, &c, &z})
               both.regions.push_back({static_cast<const float*>(tensor->raw()), static_cast<int64_t>(tensor->bytes() / sizeof(float))});

@@ -26,8 +26,7 @@ class Fetches {
   void give(int64_t tile, std::array<int64_t, kProductArguments>& arguments) const {
     const int64_t begin = tile * bytes_of_tile_;
     arguments[kAhead] = next_ + begin;
-    arguments[kFetches] = begin < bytes_ ? of_line_ : 0;
-    arguments[kLinesOfFetch] = lines_;
+    arguments[kLinesOfFetch] = begin < bytes_ ? lines_ : 0;
   }
 
  private:

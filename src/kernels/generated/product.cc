@@ -421,7 +421,7 @@ class GeneratedProduct : public PreparedKernel {
     arguments[kIsFirst] = !adds_runs && (row.sees_nothing() ? is_first_block : lines.first == row.lines.first);
     arguments[kIsLast] = !adds_runs && (row.sees_nothing() ? is_first_block : lines.last == row.lines.last);
     const int64_t y = arguments[kY], addend0 = arguments[kAddend0], addend1 = arguments[kAddend1], columns = arguments[kColumns], sums = arguments[kSums],
-                  fetches = arguments[kFetches], width = code.panel_columns();
+                  lines_of_fetch = arguments[kLinesOfFetch], width = code.panel_columns();
     const int64_t together = adds_runs ? 1 : panels;
     auto go_to = [&](int64_t number, int64_t first_place) {  // a panel
       arguments[kY] = y + bytes(first_place * arguments[kYStride] + number * width);
@@ -441,7 +441,7 @@ class GeneratedProduct : public PreparedKernel {
           arguments[kLineStride] = run.line_stride;
           arguments[kLineSteps] = run.line_steps;
           arguments[kSteps] = run.steps;
-          arguments[kFetches] = run.steps == taps.steps_of_line() ? fetches : 0;
+          arguments[kLinesOfFetch] = run.steps == taps.steps_of_line() ? lines_of_fetch : 0;
           run_rows(static_cast<int>(run.places), together, arguments);
         });
       }

@@ -190,9 +190,8 @@ enum ProductArgument : uint8_t {
   kLines,       // each of kSteps
   kLineStride,  // elements of A from line to line
   kLineSteps,   // steps of the panel from line to line
-  // With fetches_ahead: lines of the cache from kAhead on, so many in each of the first kFetches · kStepsOfFetch steps (of windows: of each line).
+  // With fetches_ahead: lines of the cache from kAhead on, so many every kStepsOfFetch steps (of windows: of each line).
   kAhead,
-  kFetches,
   kLinesOfFetch,
   // With forms_weights: what is subtracted from the panel, and where to.
   kSubtrahend,
