@@ -206,7 +206,7 @@ class ProductBuilder {
     const Value a_stride = code_.takes_sizes() && !code_.has_fixed_stride ? parameters_[kAStride] : b_.integer(code_.a_stride);
     return b_.loop(0, steps, at_once, tiles, initial, [&](Value i, std::span<const Value> carried) {
       const Value k = begin == kNone ? i : b_.add(begin, i);
-      const Value column = b_.load({element(), rows_}, b_.offset(a, k), a_stride);
+      const Value column = code_.has_packed_rows ? b_.load({element(), rows_}, b_.offset(a, multiply(k, rows_)), b_.integer(1)) : b_.load({element(), rows_}, b_.offset(a, k), a_stride);
       std::vector<Value> next;
       for (size_t p = 0; p < first.size(); ++p) {
         Value row = b_.load(row_type(element()), b_.offset(first[p], multiply(k, width), weight_bytes()), b_.integer(0), kNone, weights_in_memory());

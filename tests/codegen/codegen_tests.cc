@@ -67,6 +67,8 @@ std::string product_text(std::istringstream& words) {
       code.factors = value == "bytes" ? Factors::Bytes : Factors::Halves;
     else if (key == "fetches")
       code.fetches_ahead = true;
+    else if (key == "packed")
+      code.has_packed_rows = true;
     else if (key == "windows")
       code.has_windows = code.has_open_sizes = true;
     else if (key == "zeros")

@@ -41,6 +41,7 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
                              .depth = depth,
                              .block = depth,
                              .a_stride = depth + 2,
+                             .has_packed_rows = has_edge,
                              .has_edge = has_edge,
                              .weights = weights,
                              .epilogue = {},
@@ -330,6 +331,27 @@ TEST(GeneratedProduct, PermutedOperandsAndAddends) {
   }
   const AttributeSet transposed{{"perm_a", Dims{0, 2, 1}}, {"perm_b", Dims{1, 0}}};
   expect_generated("LoweredMatMul", transposed, {random_tensor({3, 16, 20}, 7), random_tensor({24, 16}, 8), c});
+}
+
+TEST(GeneratedProduct, PackedRows) {
+  const Tensor b = random_tensor({70, 520}, 8), c = random_tensor({520}, 3);
+  for (const Dims& permutation : {Dims{0, 1, 2}, Dims{1, 0, 2}, Dims{2, 1, 0}}) {
+    Dims a(3);
+    const Dims rows{3, 17, 70};
+    for (size_t i = 0; i < a.size(); ++i) a[static_cast<size_t>(permutation[i])] = rows[i];
+    expect_generated("LoweredMatMul", {{"perm_a", permutation}}, {random_tensor(a, 7), b, c, random_tensor({3, 17, 520}, 4)});
+  }
+  // Bit for bit those of a single tile, whose rows are read where they lie.
+  const Tensor all = random_tensor({31, 2100}, 1), w = random_tensor({2100, 512}, 2);
+  const Prepared product("LoweredMatMul", {}, {all, w}, "generated:product");
+  const Tensor y = product.run(*product.kernel);
+  for (int64_t first : {0, 15, 28}) {
+    Tensor rows = Tensor::allocate(DType::F32, Shape{3, 2100});
+    std::memcpy(rows.raw(), all.data<float>().data() + first * 2100, rows.bytes());
+    const Prepared part("LoweredMatMul", {}, {rows, w}, "generated:product");
+    const Tensor of_part = part.run(*part.kernel);
+    EXPECT_EQ(std::memcmp(of_part.raw(), y.data<float>().data() + first * 512, of_part.bytes()), 0);
+  }
 }
 
 // Exactly, whatever the signs and zero points: also where pairs of products would not fit into 16 bits.

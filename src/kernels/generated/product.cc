@@ -59,7 +59,7 @@ struct ProductPlan : ProductPlaces {
       copies = !has_dense_words || !layout.integers.has_parts_of_a();
       extended_parts = convolution ? convolution->extended_parts() : 0;
     } else {
-      copies = !gathered && !convolution && (a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
+      copies = !gathered && !convolution && (layout.code.has_packed_rows || a_step != 1 || (a_stride != layout.code.a_stride && rows > 1));
     }
 
     // A block is what stays in the cache beside a panel, but no less than makes reading the panel worthwhile. Each further one reads
@@ -103,6 +103,21 @@ struct ProductPlan : ProductPlaces {
   int64_t tiles_of_block = 1;
   int64_t weights = 1;            // matrices of them, whose numbers are the b of `matrices`
 };
+
+// Some rows of A step by step.
+template <int kRows>
+void pack_tile(const float* a, int64_t stride, int64_t step, int64_t depth, float* to) {
+  for (int64_t k = 0; k < depth; ++k, a += step, to += kRows) {
+#pragma GCC unroll 12
+    for (int row = 0; row < kRows; ++row) to[row] = a[row * stride];
+  }
+}
+// By the number of rows.
+template <int... kRows>
+constexpr std::array<decltype(&pack_tile<1>), sizeof...(kRows)> packers(std::integer_sequence<int, kRows...>) {
+  return {pack_tile<kRows>...};
+}
+constexpr auto kPackTile = packers(std::make_integer_sequence<int, kMostTileRows + 1>());
 
 class GeneratedProduct : public PreparedKernel {
  public:
@@ -273,7 +288,7 @@ class GeneratedProduct : public PreparedKernel {
       prepare_integers(context, plan, arguments);
     } else if (!plan.gathers_blocks) {
       const float* a = context.input(0).data<float>().data();
-      arguments[kA] = address_of(plan.copies ? copy_rows(context, plan, a) : a);
+      arguments[kA] = address_of(layout_.code.has_packed_rows ? pack_rows(context, plan, a) : plan.copies ? copy_rows(context, plan, a) : a);
     }
     if (layout_.code.takes_sizes()) {
       const InputRows pixels = context.input_rows(0);
@@ -403,7 +418,7 @@ class GeneratedProduct : public PreparedKernel {
             run_windows(plan, arguments, a, of_panel, together, row_of_windows, place, taps);
             continue;
           }
-          arguments[kA] = a + bytes(row * a_stride + k);
+          arguments[kA] = a + bytes(row * a_stride + (layout_.code.has_packed_rows ? k * place.rows : k));
           run_rows(place.rows, together, arguments, dequantizes);
         }
       }
@@ -531,6 +546,21 @@ class GeneratedProduct : public PreparedKernel {
     std::fill(zeros.begin() + layout_.columns, zeros.end(), 0);
     arguments[kB] = address_of(words.data());
     arguments[kColumnZeros] = address_of(zeros.data());
+  }
+
+  // Tile by tile, step by step.
+  const float* pack_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {
+    const int64_t depth = layout_.code.depth, tiles = plan.tiling.count;
+    auto* to = static_cast<float*>(context.workspace(static_cast<size_t>(bytes(plan.copied))));
+    constexpr int64_t kWork = 1 << 14;
+    parallel_for(std::ssize(plan.matrices) * tiles, grain_of(kWork, depth * layout_.code.tile.rows), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t matrix = i / tiles, row = plan.tiling.first_row(i % tiles), rows = plan.tiling.rows_of(i % tiles);
+        const float* a = from + plan.matrices[static_cast<size_t>(matrix)].a + row * plan.a_stride;
+        kPackTile[static_cast<size_t>(rows)](a, plan.a_stride, plan.a_step, depth, to + (matrix * plan.rows + row) * depth);
+      }
+    });
+    return to;
   }
 
   const float* copy_rows(KernelContext& context, const ProductPlan& plan, const float* from) const {

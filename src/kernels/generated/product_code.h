@@ -46,6 +46,7 @@ namespace anfora::kernels::generated {
 inline constexpr std::string_view kConvolution = "LoweredConv";
 
 // The registers that sums are kept in: rows × vectors.
+inline constexpr int kMostTileRows = 12;
 struct Tile {
   int rows = 1, vectors = 1;
   bool operator==(const Tile&) const = default;
@@ -99,6 +100,7 @@ struct ProductCode {
   int64_t block =
       0;  // steps over k that are done for some rows and panels before the next: so that these stay in the cache
   int64_t a_stride = 0;   // elements or words from row to row of A
+  bool has_packed_rows = false;  // of floats: rows of A lie packed tile by tile, [k][row of the tile]
   bool has_edge = false;  // the last panel has columns that the result has not
   Factors factors = Factors::Floats;
   DType weights = DType::F32;  // of floats: what B' is in memory; F16 and BF16 are converted as they are read, I4 and I8 dequantized

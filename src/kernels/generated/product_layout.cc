@@ -132,6 +132,15 @@ int64_t windows_of_row(const KernelData& data, const ProductLayout& layout) {
   return rows && rows->taps() ? rows->product(input_shapes(data)).y_shape.end()[-2] : 0;
 }
 
+// Whether rows of A are packed: where that is little beside the product. With AVX2 transformers take 0.97 to 0.985 of the time, as a tile reads one stream in the place of six.
+bool packs_rows(const KernelData& data, const ProductLayout& layout) {
+  constexpr int64_t kFewestColumns = 512;
+  const InputDescription& rows = data.input(0);
+  const bool has_strided_rows = data.op == "LoweredMatMul" && rows.is_static() && !layout.code.is_integer() && !layout.code.has_few_bits();
+  if (!has_strided_rows || layout.code.isa != Isa::Avx2 || layout.columns < kFewestColumns) return false;
+  return element_count(*rows.shape) > layout.code.tile.rows * layout.depth;
+}
+
 }  // namespace
 
 std::vector<int64_t> ProductLayout::of_weights() const {
@@ -225,7 +234,8 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
   if (is_of_few_bits(code.weights) && !read_few_bits(data, *weights, code)) return std::nullopt;
-  code.a_stride = row_stride(code.depth, code.tile);
+  code.has_packed_rows = packs_rows(data, layout);
+  code.a_stride = code.has_packed_rows ? code.depth : row_stride(code.depth, code.tile);
   code.has_windows = layout.taps > 1;  // pixels that are apart are copied, as each is read for many columns
   if (code.has_windows) {
     const Shape& shape = data.input(1).constant.shape();
