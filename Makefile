@@ -47,6 +47,7 @@ bench: build ## speed and memory beside ONNX Runtime and OpenVINO
 	@scripts/bootstrap --bench
 	@build/venv-bench/bin/python bench/models.py build/bench-models
 	@build/venv-bench/bin/python bench/run.py $(BUILD)
+	@build/venv-bench/bin/python bench/turns.py $(BUILD)
 
 bench-optimizers: build ## sizes, times and results beside ONNX Runtime's optimizer, onnxsim and onnxslim
 	@scripts/bootstrap --bench

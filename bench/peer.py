@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Measure a model in another run time, as `anfora bench` does in Anfora: the same options, the same numbers.
 
-usage: peer.py onnxruntime|openvino MODEL --input FILE.npz [--threads N] [--seconds S] [--output FILE.npz]
+usage: peer.py onnxruntime|openvino|anfora MODEL --input FILE.npz [--threads N] [--seconds S] [--output FILE.npz] [--turns]
 
 Prints one line of JSON: median_ms, min_ms, cpu_ms, load_s, peak_added_bytes, runs, threads, version. Every optimization that
 the run time has is on, and its precision is float32. The memory is what loading and running add to the peak of the process.
+With --turns (see turns.py) it reads numbers instead, a line each, and answers each with the seconds of that many runs.
 """
 import argparse
 import json
 import statistics
+import sys
 import time
 
 import numpy as np
@@ -52,7 +54,18 @@ class OpenVino:
         return run
 
 
-RUN_TIMES = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}
+class Anfora:
+    def __init__(self):
+        import anfora
+        self.package, self.version = anfora, anfora.__version__
+
+    def load(self, model, threads):
+        source = self.package.load(model)
+        names, run = [output.name for output in source.outputs], source.compile(threads=threads)
+        return lambda inputs: dict(zip(names, run.run(inputs)))
+
+
+RUN_TIMES = {"onnxruntime": OnnxRuntime, "openvino": OpenVino, "anfora": Anfora}
 
 
 def memory_status(field):
@@ -66,6 +79,16 @@ def reset_peak():
         refs.write("5")
 
 
+def take_turns(run, inputs):
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            start = time.perf_counter()
+            run(inputs)
+            times.append(time.perf_counter() - start)
+        print(json.dumps(times), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run_time", choices=RUN_TIMES)
@@ -74,6 +97,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--output")
+    parser.add_argument("--turns", action="store_true")
     options = parser.parse_args()
     run_time = RUN_TIMES[options.run_time]()
     inputs = dict(np.load(options.input))
@@ -86,6 +110,8 @@ def main():
     outputs = run(inputs)
     if options.output:
         np.savez(options.output, **outputs)
+    if options.turns:
+        return take_turns(run, inputs)
     times, cpu_times = [], []
     begin = time.perf_counter()
     while len(times) < FEWEST_RUNS or time.perf_counter() - begin < options.seconds:
