@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <optional>
 
@@ -297,10 +299,22 @@ bool are_countable(const InputShapes& shapes) {
 
 }  // namespace
 
+namespace {
+
+// The library reads what it could not allocate while it describes a primitive, and crashes: so there must be memory for some. Nothing of it is touched.
+void expect_memory() {
+  constexpr size_t kOfPrimitive = 8 << 20;
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::malloc(kOfPrimitive), std::free);
+  if (!memory) throw Error(ErrorCode::ResourceExhausted, "out of memory");
+}
+
+}  // namespace
+
 ShapedKernel::Entry ShapedKernel::make_entry(Shapes shapes) const {
   std::unique_ptr<Instance> instance;
   if (!are_countable(shapes)) return {std::move(shapes), thread_count(), nullptr};
   std::lock_guard lock(making_);
+  expect_memory();
   try {
     instance = make(shapes);
   } catch (const dnnl::error& error) {
