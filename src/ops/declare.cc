@@ -1,6 +1,7 @@
 #include "ops/declare.h"
 
 #include <algorithm>
+#include <exception>
 
 namespace anfora::ops {
 
@@ -130,6 +131,7 @@ Declaration Declarations::op(std::string name, int since, std::string domain) {
 }
 
 Declarations::~Declarations() noexcept(false) {
+  if (std::uncaught_exceptions() > 0) return;  // without memory for all of them; a second exception would end the process
   for (auto& op : pending_) table_.declare(std::move(*op));
 }
 
