@@ -297,10 +297,6 @@ bool are_countable(const InputShapes& shapes) {
   return std::ranges::all_of(shapes, is_countable);
 }
 
-}  // namespace
-
-namespace {
-
 // The library reads what it could not allocate while it describes a primitive, and crashes: so there must be memory for some. Nothing of it is touched.
 void expect_memory() {
   constexpr size_t kOfPrimitive = 8 << 20;
