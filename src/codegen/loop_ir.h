@@ -56,7 +56,7 @@ enum class Op : uint8_t {
   Offset,     // pointer, index → pointer; number: bytes of an element
   Load,       // pointer, stride of rows, mask? → tile; other lanes are 0. Of a mask: bytes, on where they are not 0. number: InMemory
   Store,      // pointer, stride of rows, tile, mask?; a mask as bytes of 0 and 1. number: InMemory, of which the sign does not matter
-  Prefetch,   // pointer: its line comes into the second-level cache
+  Prefetch,   // pointer: its line comes into a cache. number: Fetch
   Columns,    // index n → mask[1 x vectors x lanes]: the first n lanes
   Add,
   Subtract,
@@ -94,6 +94,9 @@ enum class Op : uint8_t {
 // What an element is in memory: a word, or two of an i64; an i32 a byte, to which a store drops the others; an f32 that is loaded also f16 or bf16.
 enum class InMemory : uint8_t { Word, UnsignedByte, SignedByte, Half, BFloat };
 
+// What a line is fetched for: to be read late or soon, or to be written.
+enum class Fetch : uint8_t { Late, Soon, Write };
+
 using Value = int32_t;  // the number of a node in its function
 inline constexpr Value kNone = -1;
 
@@ -107,7 +110,7 @@ struct Node {
   Op op = Op::Integer;
   Type type;
   std::vector<Value> operands;
-  int64_t number = 0;  // of Parameter, Integer, Bits, Item, Result, Offset, Load, Store
+  int64_t number = 0;  // of Parameter, Integer, Bits, Item, Result, Offset, Load, Store, Prefetch
   float scalar = 0;    // of Float
   int unroll = 1;      // of For
   std::array<int, 2> blocks{-1, -1};
@@ -156,7 +159,7 @@ class Builder {
   Value offset(Value pointer, Value index, int64_t element_bytes = 4);
   Value load(Type type, Value pointer, Value row_stride, Value mask = kNone, InMemory as = InMemory::Word);
   void store(Value pointer, Value row_stride, Value tile, Value mask = kNone, InMemory as = InMemory::Word);
-  void prefetch(Value pointer);
+  void prefetch(Value pointer, Fetch fetch = Fetch::Late);
   Value columns(int vectors, int lanes, Value count);
 
   // Of operands that are repeated to a common type.

@@ -318,11 +318,13 @@ class Lowering {
           store(stores);
           break;
         }
-        case Op::Prefetch:
-          // For reading, into the second-level cache, of data.
-          b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
-                             {single(n.operands[0]), b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
+        case Op::Prefetch: {
+          const auto fetch = static_cast<Fetch>(n.number);
+          const uint32_t is_write = fetch == Fetch::Write, locality = fetch == Fetch::Late ? 2 : 3, is_data = 1;
+          if (fetch == Fetch::Write) target_->addFnAttr("target-features", "+prfchw");
+          b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {single(n.operands[0]), b_.getInt32(is_write), b_.getInt32(locality), b_.getInt32(is_data)});
           break;
+        }
         case Op::For: loop(value, n); break;
         case Op::If: choose(value, n); break;
         default: break;  // emitted when it is needed

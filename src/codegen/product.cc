@@ -158,6 +158,7 @@ class ProductBuilder {
     for (int i = 0; i < count; ++i) {
       numbers.push_back(i == 0 ? panel : b_.add(panel, b_.integer(i)));
       initial.push_back(begin(tile, numbers.back()));
+      fetch_result(numbers.back());
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
     const std::vector<Value> sums = code_.has_few_bits() ? sums_of_few_bits(numbers, tiles, initial) : sums_of(numbers, tiles, initial);
@@ -266,6 +267,29 @@ class ProductBuilder {
     return b_.choose(
         b_.less(b_.integer(0), parameters_[kIsFirst]), tile, [&] { return zero(); },
         [&] { return b_.load(tile, kept_sums(panel), b_.integer(code_.panel_columns())); });
+  }
+
+  // What the epilogue reads and writes, while the sums are computed.
+  void fetch_result(Value panel) {
+    if (code_.is_integer()) return;
+    auto fetch = [&] {
+      const Value column = multiply(panel, code_.panel_columns());
+      const int64_t line = kCacheLineBytes / int64_t{sizeof(float)};
+      for (int row = 0; row < rows_; ++row) {
+        for (int64_t at = 0; at < code_.panel_columns(); at += line) {
+          auto of_row = [&](ProductArgument pointer, ProductArgument stride) {
+            const Value first = b_.add(column, b_.integer(at));
+            return b_.offset(b_.offset(parameters_[pointer], row == 0 ? b_.integer(0) : b_.multiply(parameters_[stride], b_.integer(row))), first);
+          };
+          for (size_t i = 0; i < 2; ++i) {
+            if (code_.epilogue.addends[i] == Addend::Tile) b_.prefetch(of_row(static_cast<ProductArgument>(kAddend0 + 2 * i), static_cast<ProductArgument>(kAddend0Stride + 2 * i)), Fetch::Soon);
+          }
+          b_.prefetch(of_row(kY, kYStride), Fetch::Write);
+        }
+      }
+    };
+    if (!code_.has_blocks()) return fetch();
+    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), fetch, [] {});
   }
 
   void end(Value sums, Value panel) {
