@@ -209,6 +209,8 @@ ANFORA_INLINE void spread(const float* const* points, int64_t channels, float* t
   }
 }
 
+ANFORA_INLINE void fetch_to_write(const float* at) { asm volatile("prefetchw %0" : : "m"(*at)); }
+
 template <size_t kPatch, size_t kResults, size_t kAxes, int kLanes>
 ANFORA_INLINE bool gather(const WinogradResult& result) {
   using Lanes = typename LanesOf<kLanes>::Type;
@@ -217,6 +219,13 @@ ANFORA_INLINE bool gather(const WinogradResult& result) {
   const StraightPieces activation = result.activation;
   Lanes nothing{};
   for (int64_t first = 0; first + kWinogradLine <= result.channels; first = next_line(first, result.channels)) {
+    // While they are computed.
+    for (int64_t r = 0; r < result.rows; ++r) {
+      for (int64_t q = 0; q < result.columns; ++q) {
+        if (result.addend.first) __builtin_prefetch(result.addend.at(r, q) + first);
+        fetch_to_write(result.y.at(r, q) + first);
+      }
+    }
     Lanes whole[kParts][kPoints];
     const float* line = result.from + first;
     for (size_t i = 0; i < kPoints; ++i, line += result.distance) {
