@@ -457,6 +457,14 @@ class Lowering {
     return result;
   }
 
+  // So many times.
+  Carried iterate(const Node& n, llvm::Value* first, int64_t times, Carried carried) {
+    for (int64_t i = 0; i < times; ++i) {
+      carried = iterate(n, i == 0 ? first : b_.CreateAdd(first, b_.getInt64(static_cast<uint64_t>(i))), carried);
+    }
+    return carried;
+  }
+
   // The yields: where several tiles share what they are made of, row by row of all.
   Carried interleaved(const Block& body) {
     std::map<Place, llvm::Value*> made;
@@ -499,9 +507,7 @@ class Lowering {
     if (!rest) {
       carried = loop(n, middle, end, 1, std::move(carried));
     } else {
-      for (int64_t k = 0; k < rest->getSExtValue(); ++k) {
-        carried = iterate(n, b_.CreateAdd(middle, b_.getInt64(static_cast<uint64_t>(k))), carried);
-      }
+      carried = iterate(n, middle, rest->getSExtValue(), std::move(carried));
     }
     const std::vector<Value> results = results_of(value);
     size_t next = 0;
@@ -522,9 +528,7 @@ class Lowering {
       merged.back()->addIncoming(initial, before);
       current.push_back(merged.back());
     }
-    for (int i = 0; i < times; ++i) {
-      current = iterate(n, i == 0 ? counter : b_.CreateAdd(counter, b_.getInt64(static_cast<uint64_t>(i))), current);
-    }
+    current = iterate(n, counter, times, std::move(current));
     llvm::Value* next = b_.CreateAdd(counter, b_.getInt64(static_cast<uint64_t>(times)));
     llvm::BasicBlock* last = b_.GetInsertBlock();
     counter->addIncoming(next, last);

@@ -23,6 +23,9 @@ int steps_of_iteration(int64_t multiply_adds) {
   return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(kOfIteration / multiply_adds, 1, kMost))));
 }
 
+// The same of a line whose steps are known: what is left of it behind the iterations is code of its own. More than four would not keep their sums in registers.
+int steps_of_iteration_of_line(int64_t steps) { return steps % 3 == 0 && steps % 4 != 0 ? 3 : 4; }
+
 class ProductBuilder {
  public:
   ProductBuilder(const ProductCode& code, int rows, std::string name)
@@ -169,7 +172,8 @@ class ProductBuilder {
     const int64_t width = code_.panel_columns();
     std::vector<Value> first;
     for (Value number : numbers) first.push_back(b_.offset(parameters_[kB], panel_offset(number), weight_bytes()));
-    const Value steps = code_.has_blocks() || code_.takes_sizes() ? parameters_[kSteps] : b_.integer(code_.depth);
+    Value steps = b_.integer(code_.depth);
+    if (code_.has_blocks() || code_.takes_sizes()) steps = code_.line_steps > 0 ? b_.integer(code_.line_steps) : parameters_[kSteps];
     const Value ahead = code_.fetches_ahead ? parameters_[kAhead] : kNone;
     if (!code_.has_windows) return sums_of_line(parameters_[kA], first, steps, ahead, tiles, initial);
     return b_.loop(0, parameters_[kLines], kUnroll, tiles, initial, [&](Value line, std::span<const Value> carried) {
@@ -183,7 +187,7 @@ class ProductBuilder {
 
   // Over `steps` elements of each row of A that lie side by side. `first`: the panels.
   std::vector<Value> sums_of_line(Value a, std::span<const Value> first, Value steps, Value ahead, std::span<const Type> tiles, std::span<const Value> initial) {
-    const int at_once = steps_of_iteration(std::ssize(tiles) * rows_ * code_.tile.vectors);
+    const int at_once = code_.line_steps > 0 ? steps_of_iteration_of_line(code_.line_steps) : steps_of_iteration(std::ssize(tiles) * rows_ * code_.tile.vectors);
     if (!code_.fetches_ahead) return sums_of_steps(a, first, kNone, steps, at_once, tiles, initial);
     const Value fetches = count_fetches(steps);
     const std::vector<Value> so_far = b_.loop(0, fetches, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {

@@ -40,7 +40,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kDepthwiseVersion = 3;
+constexpr int64_t kDepthwiseVersion = 4;
 
 enum PackedDepthwise : uint8_t { kDepthwiseCode, kFilterPanels, kExpansionPanels };
 
@@ -569,14 +569,13 @@ bool prefers_generated_depthwise(const KernelData& data) {
   if (!all) return false;
   const DepthwiseLayout& layout = all->layout;
   if (!layout.is_depthwise()) return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
-  // The library's code for depthwise convolutions of lines, of volumes and of taps that lie apart is slower, and by AVX2 that for large windows; where sizes are
+  // The library's code for depthwise convolutions of lines, of volumes and of taps that lie apart is slower, and by AVX2 all of it; where sizes are
   // open, it would make a primitive for each. Where rows may lie apart, it costs a copy.
-  constexpr int64_t kLargeWindow = 25;
   constexpr int kLanesOfAvx2 = 8;
   const IsaDescription& by = describe(layout.code.isa);
   const bool has_taps_apart = std::ranges::any_of(layout.window.axes, [](const WindowAxis& axis) { return axis.dilation > 1; });
-  const bool has_slow_window = layout.window.rank() != 2 || has_taps_apart || (by.lanes <= kLanesOfAvx2 && layout.taps() >= kLargeWindow);
-  return by.has_fma && (has_slow_window || !all->plan || is_costly(layout.code.epilogue.activation) || data.may_have_rows_apart);
+  const bool is_slow = layout.window.rank() != 2 || has_taps_apart || by.lanes <= kLanesOfAvx2;
+  return by.has_fma && (is_slow || !all->plan || is_costly(layout.code.epilogue.activation) || data.may_have_rows_apart);
 }
 
 std::unique_ptr<PreparedKernel> prepare_depthwise(KernelData& data, DepthwiseGenerator generate) {

@@ -21,7 +21,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kGroupedVersion = 1;
+constexpr int64_t kGroupedVersion = 2;
 
 enum PackedGrouped : uint8_t { kGroupedCode, kGroupedPanels };
 
@@ -35,6 +35,14 @@ Tile tile_of_vectors(int64_t vectors, const IsaDescription& isa) {
   constexpr std::array<int, 4> kRows{0, 14, 6, 4}, kRowsOf32{0, 14, 14, 8};
   const int wide = vectors % 3 == 0 ? 3 : vectors % 2 == 0 ? 2 : 1;
   return {(isa.registers >= 32 ? kRowsOf32 : kRows).at(static_cast<size_t>(wide)), wide};
+}
+
+// One group of an image that has few channels, as the first convolution of a network: a strip costs little beside it, and the weights stay in the cache.
+bool has_few_channels(std::span<const int64_t> weights) {
+  constexpr int64_t kFewChannels = 16;
+  constexpr size_t kAxes = 2;  // threads divide lines
+  const int64_t bytes = element_count(weights) * int64_t{sizeof(float)};
+  return weights.size() == kAxes + 2 && weights[1] < kFewChannels && bytes <= second_level_cache() / 4;
 }
 
 // What is the same for images of all sizes.
@@ -86,7 +94,7 @@ std::optional<GroupedLayout> lay_out_groups(const KernelData& data, Isa isa) {
   if ((w.size() != 3 && w.size() != 4) || element_count(w) == 0) return std::nullopt;
   GroupedLayout layout{.code = {}, .window = read_window(data.attributes, w.size() - 2, std::span(w).subspan(2))};
   layout.groups = data.attributes.get_int("group", 1);
-  if (layout.groups <= 1 || w[0] % layout.groups != 0) return std::nullopt;
+  if (layout.groups < 1 || w[0] % layout.groups != 0 || (layout.groups == 1 && !has_few_channels(w))) return std::nullopt;
   layout.inputs = w[1], layout.results = w[0] / layout.groups;
   const WindowAxis& columns = layout.window.axes.back();
   if (layout.results % kFewestResults != 0 || columns.dilation != 1) return std::nullopt;
@@ -98,6 +106,7 @@ std::optional<GroupedLayout> lay_out_groups(const KernelData& data, Isa isa) {
   code.depth = code.block = layout.window.taps() * layout.inputs;
   code.a_stride = columns.stride * layout.inputs;
   code.has_open_sizes = code.has_fixed_stride = code.has_windows = true;
+  code.line_steps = layout.line_steps();
   if (!read_activation(data.attributes, code.epilogue)) return std::nullopt;
   if (data.input(kGroupBias).present) code.epilogue.addends[0] = Addend::Row;
   if (data.input(kGroupAddend).present) code.epilogue.addends[1] = Addend::Tile;
@@ -219,6 +228,10 @@ class GroupedConvolution : public PreparedKernel {
     void split_rows(int64_t begin, int64_t end) {
       const int64_t inputs = layout_.inputs, pixels = plan_.columns.input;
       const float* from = input_ + begin * pixels * pixel_stride_;
+      if (pixel_stride_ == inputs) {  // of the only group
+        for (int64_t row = begin; row < end; ++row, from += pixels * inputs) std::copy_n(from, pixels * inputs, strip_.row(row) + plan_.padding() * inputs);
+        return;
+      }
       for (int64_t row = begin; row < end; ++row) {
         float* to = strip_.row(row) + plan_.padding() * inputs;
         for (int64_t pixel = 0; pixel < pixels; ++pixel, from += pixel_stride_, to += inputs) {
@@ -348,7 +361,7 @@ bool prefers_grouped_convolution(const KernelData& data) {
   if (!layout) return false;
   // Of rows the library would make a primitive for each length.
   if (!data.is_static() && layout->window.rank() == 1) return describe(layout->code.isa).has_fma;
-  const bool is_preferred = has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) || misses_cache(data);
+  const bool is_preferred = layout->groups == 1 || has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) || misses_cache(data);
   return is_preferred && (!data.is_static() || plan_groups(*layout, input_shapes(data)));
 }
 

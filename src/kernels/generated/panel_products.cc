@@ -23,7 +23,7 @@ bool PanelProducts::has_whole_panels(Isa isa, const Sizes& sizes) {
 }
 
 std::optional<PanelProducts> PanelProducts::prepare(KernelData& data, size_t number, const Sizes& sizes, int64_t fewest_rows, ProductGenerator generate) {
-  constexpr int64_t kVersion = 4;
+  constexpr int64_t kVersion = 5;
   const PackedConstant* packed = find_packed(data, number);
   const std::optional<Isa> isa = TileEntries::isa_of(packed, kVersion);
   if (!isa || (!packed && !generate) || !has_whole_panels(*isa, sizes)) return std::nullopt;

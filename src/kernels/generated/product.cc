@@ -26,6 +26,7 @@
 #include "kernels/generated/fetches.h"
 #include "kernels/generated/few_bits.h"
 #include "kernels/generated/gathered_rows.h"
+#include "kernels/generated/grouped_convolution.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/product_places.h"
@@ -619,34 +620,33 @@ bool has_few_rows(const KernelData& data, const ProductLayout& layout) {
   return rows && rows->count() <= kFewRows;
 }
 
-// Whether windows are rather read by our code, as pixels are. With AVX-512 it takes .95 to 1.05 of the library's time, and no primitives need be made. Of few
-// channels a call has little to do.
+// Whether windows are rather read by our code, as pixels are. It takes .95 to 1.05 of the library's time with AVX-512, .7 to 1.1 by AVX2, and no primitives need be
+// made. Of few channels and columns a call has little to do, for which AVX-512 does not pay.
 bool prefers_generated_windows(const ProductLayout& layout, const Shape& weights) {
-  constexpr int64_t kFewColumns = 24, kFewChannels = 16, kManyChannels = 257;
+  constexpr int64_t kFewColumns = 24, kFewChannels = 16;
   constexpr size_t kAxes = 2;
   if (layout.taps == 1) return true;
   if (weights.size() > kAxes + 2) return false;  // they are gathered
-  if (layout.code.isa == Isa::Avx512) return weights[1] >= kFewChannels || layout.columns > kFewColumns;
-  return weights[1] >= kManyChannels;
+  return layout.code.isa != Isa::Avx512 || weights[1] >= kFewChannels || layout.columns > kFewColumns;
 }
 
 }  // namespace
 
 bool prefers_generated_product(const KernelData& data) {
-  // Columns below which the last panel would be mostly empty.
+  // Columns below which the last panel would be mostly empty: what a product by a matrix rather leaves to the library.
   constexpr int64_t kFewestColumns = 16;
   const InputDescription &rows = data.input(0), &weights = data.input(1);
   const bool is_convolution = data.op == kConvolution;
   if (data.op == kIntegerProduct || data.op == kIntegerConvolution || data.op == kPointwise) return true;
   if (weights.dtype != rows.dtype) return true;  // half precision, which no library reads beside f32
-  if (is_convolution && (!weights.constant.defined() || prefers_winograd(data))) return false;
+  if (is_convolution && (!weights.constant.defined() || prefers_winograd(data) || prefers_grouped_convolution(data))) return false;
   if (!rows.is_static()) return true;
   const std::optional<ProductLayout> layout = lay_out_product(data, ProductAttributes(data));
   if (!layout) return false;
   const IsaDescription& isa = describe(layout->code.isa);
   // The library takes time and memory in proportion to the length of a line of windows to make a primitive: two seconds for a vocoder.
   if (is_convolution && weights.constant.shape().size() == 3 && isa.has_fma) return true;
-  if (layout->columns < kFewestColumns) return has_few_rows(data, *layout);
+  if (layout->columns < kFewestColumns && !is_convolution) return has_few_rows(data, *layout);
   if (is_convolution && isa.has_fma && prefers_generated_windows(*layout, weights.constant.shape())) return true;
   // oneDNN 3.2's products by AVX2 wait for weights from memory.
   if (layout->code.isa == Isa::Avx2 && !is_convolution) return true;

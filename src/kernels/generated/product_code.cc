@@ -79,7 +79,7 @@ std::vector<int64_t> ProductCode::numbers() const {
   if (weights != DType::F32) all.push_back(static_cast<int64_t>(weights));
   if (fetches_ahead) all.push_back(kStepsOfFetch);
   if (forms_weights) all.push_back(1);
-  if (has_fixed_stride) all.push_back(a_stride);
+  if (has_fixed_stride) all.insert(all.end(), {a_stride, line_steps});
   if (has_half_vectors) all.push_back(lanes());
   if (has_packed_rows) all.push_back(tile.rows * tile.vectors);
   if (has_few_bits()) all.insert(all.end(), {scale_block, int64_t{has_zeros}});

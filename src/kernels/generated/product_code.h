@@ -110,6 +110,7 @@ struct ProductCode {
   bool has_fixed_stride = false;  // with open sizes: all but a_stride, so that addresses of rows need no arithmetic
   bool has_half_vectors = false;  // of half as many lanes as registers have
   bool has_windows = false;     // of floats: the sum goes over some lines, each of so many steps, which lie apart in A
+  int64_t line_steps = 0;       // of windows: of each line, where it is the same for all images; 0: an argument
   bool keeps_sums = false;      // of floats: those of a tile may be of several runs, as with blocks
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
@@ -146,7 +147,10 @@ struct ProductCode {
   int panels_at_once(int rows) const {
     if (forms_weights) return 1;
     constexpr int kMost = 4, kSumsInFlight = 12, kSumsOfFewBits = 6;  // which take registers and time to dequantize
-    return std::clamp((has_few_bits() ? kSumsOfFewBits : kSumsInFlight) / (rows * tile.vectors), 1, kMost);
+    const int sums = rows * tile.vectors, wanted = (has_few_bits() ? kSumsOfFewBits : kSumsInFlight) / sums;
+    // Beside their vectors of B, which are read once where there is one row, and an element of A.
+    const int fit = (describe(isa).registers - 1) / (rows == 1 ? sums : sums + tile.vectors);
+    return std::clamp(std::min(wanted, fit), 1, kMost);
   }
 };
 

@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 10;
+constexpr int64_t kCodeVersion = 9;
 
 // How many of the rows at that distance fall into the same set of the first-level cache, at most.
 int rows_in_one_set(int64_t stride, int rows) {

@@ -45,7 +45,7 @@ namespace {
 using Cell = RecurrentLayer::Cell;
 
 // Of the layout of code and weights; another generator's is not taken.
-constexpr int64_t kRecurrentVersion = 1;
+constexpr int64_t kRecurrentVersion = 2;
 
 // The packed constants; those of the inputs' product come from kInputProduct on.
 enum PackedRecurrent : uint8_t { kStepCode, kFirstCellCode, kRecurrentPanels = 4, kInputProduct = 8 };

@@ -54,7 +54,7 @@ ProductCode StrassenCode::product(bool forms_weights) const {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kStrassenCodeVersion = 2;
+constexpr int64_t kStrassenCodeVersion = 3;
 
 // Constants of a kernel's data. The code has the number of other products', as it says the instruction set, unless there is code of a direct product.
 enum PackedStrassen : uint8_t { kBalancedWeights = kWeights, kStepBalance = kColumnData, kColumnBalance = kWeightScales, kStrassenCode = kWeightZeros + 1 };
