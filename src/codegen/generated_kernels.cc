@@ -193,7 +193,8 @@ bool pays_here(std::string_view op, const AttributeSet& attributes, std::span<co
   if (weights.size() < 3) return false;
   const int64_t groups = attributes.get_int("group", 1);
   const bool is_depthwise = weights.size() == 4 && weights[1] == 1 && groups == weights[0];
-  return is_depthwise || has_narrow_groups(weights, attributes) || has_groups_of_vectors(weights, attributes) || (groups == 1 && !prefers_winograd(attributes, Shape(weights.begin(), weights.end())));
+  if (is_depthwise || has_narrow_groups(weights, attributes)) return true;
+  return (groups == 1 || has_groups_of_vectors(weights, attributes)) && !prefers_winograd(attributes, Shape(weights.begin(), weights.end()));
 }
 
 }  // namespace anfora::codegen

@@ -75,8 +75,8 @@ void Builder::store(Value pointer, Value row_stride, Value tile, Value mask, InM
   append(std::move(node));
 }
 
-void Builder::prefetch(Value pointer, Fetch fetch) {
-  append({.op = Op::Prefetch, .type = {Element::Pointer}, .operands = {pointer}, .number = static_cast<int64_t>(fetch)});
+void Builder::prefetch(Type type, Value pointer, Value row_stride, Fetch fetch) {
+  append({.op = Op::Prefetch, .type = type, .operands = {pointer, row_stride}, .number = static_cast<int64_t>(fetch)});
 }
 
 Value Builder::columns(int vectors, int lanes, Value count) {

@@ -56,7 +56,7 @@ enum class Op : uint8_t {
   Offset,     // pointer, index → pointer; number: bytes of an element
   Load,       // pointer, stride of rows, mask? → tile; other lanes are 0. Of a mask: bytes, on where they are not 0. number: InMemory
   Store,      // pointer, stride of rows, tile, mask?; a mask as bytes of 0 and 1. number: InMemory, of which the sign does not matter
-  Prefetch,   // pointer: its line comes into a cache. number: Fetch
+  Prefetch,   // pointer, stride of rows: the lines of a tile come into a cache. number: Fetch
   Columns,    // index n → mask[1 x vectors x lanes]: the first n lanes
   Add,
   Subtract,
@@ -94,8 +94,8 @@ enum class Op : uint8_t {
 // What an element is in memory: a word, or two of an i64; an i32 a byte, to which a store drops the others; an f32 that is loaded also f16 or bf16.
 enum class InMemory : uint8_t { Word, UnsignedByte, SignedByte, Half, BFloat };
 
-// What a line is fetched for: to be read late or soon, or to be written.
-enum class Fetch : uint8_t { Late, Soon, Write };
+// What lines are fetched for: to be read later, from the second-level cache, or to be read or written at once.
+enum class Fetch : uint8_t { Later, Read, Write };
 
 using Value = int32_t;  // the number of a node in its function
 inline constexpr Value kNone = -1;
@@ -120,6 +120,7 @@ struct Node {
 inline int64_t bytes_in_memory(const Node& node) {
   if (node.type.element == Element::Mask) return 1;
   if (node.type.element == Element::I64) return 8;
+  if (node.op == Op::Prefetch) return 4;
   switch (static_cast<InMemory>(node.number)) {
     case InMemory::Word: return 4;
     case InMemory::UnsignedByte:
@@ -159,7 +160,7 @@ class Builder {
   Value offset(Value pointer, Value index, int64_t element_bytes = 4);
   Value load(Type type, Value pointer, Value row_stride, Value mask = kNone, InMemory as = InMemory::Word);
   void store(Value pointer, Value row_stride, Value tile, Value mask = kNone, InMemory as = InMemory::Word);
-  void prefetch(Value pointer, Fetch fetch = Fetch::Late);
+  void prefetch(Type type, Value pointer, Value row_stride, Fetch fetch);
   Value columns(int vectors, int lanes, Value count);
 
   // Of operands that are repeated to a common type.

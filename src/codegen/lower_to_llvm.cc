@@ -318,13 +318,7 @@ class Lowering {
           store(stores);
           break;
         }
-        case Op::Prefetch: {
-          const auto fetch = static_cast<Fetch>(n.number);
-          const uint32_t is_write = fetch == Fetch::Write, locality = fetch == Fetch::Late ? 2 : 3, is_data = 1;
-          if (fetch == Fetch::Write) target_->addFnAttr("target-features", "+prfchw");
-          b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {single(n.operands[0]), b_.getInt32(is_write), b_.getInt32(locality), b_.getInt32(is_data)});
-          break;
-        }
+        case Op::Prefetch: prefetch(n); break;
         case Op::For: loop(value, n); break;
         case Op::If: choose(value, n); break;
         default: break;  // emitted when it is needed
@@ -363,6 +357,17 @@ class Lowering {
       } else {
         b_.CreateMaskedStore(what, to, alignment, element(n.operands[3], 0, vector, n.type.lanes));
       }
+    });
+  }
+
+  void prefetch(const Node& n) {
+    const auto fetch = static_cast<Fetch>(n.number);
+    const uint32_t is_write = fetch == Fetch::Write, locality = fetch == Fetch::Later ? 2 : 3, is_data = 1;
+    // Processors that have no such instruction take it for none.
+    if (fetch == Fetch::Write && isa_.has_fma) target_->addFnAttr("target-features", "+prfchw");
+    for_each_element(n.type, [&](int row, int vector) {
+      if (vector * n.type.lanes * bytes_in_memory(n) % kCacheLineBytes != 0) return;
+      b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {address(n, row, vector), b_.getInt32(is_write), b_.getInt32(locality), b_.getInt32(is_data)});
     });
   }
 

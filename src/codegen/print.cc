@@ -124,6 +124,14 @@ class Printer {
     }
     return "? ";
   }
+  static std::string_view purpose(const Node& prefetch) {
+    switch (static_cast<Fetch>(prefetch.number)) {
+      case Fetch::Later: return " later";
+      case Fetch::Read: return "";
+      case Fetch::Write: return " to write";
+    }
+    return " ?";
+  }
   std::string masked(const Node& node, size_t mask) const {
     return node.operands.size() > mask ? " mask " + use(node.operands[mask]) : "";
   }
@@ -154,7 +162,8 @@ class Printer {
       case Op::Store:
         return line("store {}{} rows {}, {}{}", in_memory(node), use(node.operands[0]), use(node.operands[1]), use(node.operands[2]),
                     masked(node, 3));
-      case Op::Prefetch: return line("prefetch {}", use(node.operands[0]));
+      case Op::Prefetch:
+        return line("prefetch{} {} {} rows {}", purpose(node), to_string(node.type), use(node.operands[0]), use(node.operands[1]));
       case Op::For: return print_loop(value, node);
       case Op::If:
         line("{}if {} {{", function_.block(node.blocks[0]).yields.empty() ? "" : fmt::format("%{} = ", value),

@@ -161,7 +161,7 @@ class ProductBuilder {
     for (int i = 0; i < count; ++i) {
       numbers.push_back(i == 0 ? panel : b_.add(panel, b_.integer(i)));
       initial.push_back(begin(tile, numbers.back()));
-      fetch_result(numbers.back());
+      fetch_result(tile, numbers.back());
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
     const std::vector<Value> sums = code_.has_few_bits() ? sums_of_few_bits(numbers, tiles, initial) : sums_of(numbers, tiles, initial);
@@ -192,7 +192,7 @@ class ProductBuilder {
     const Value fetches = count_fetches(steps);
     const std::vector<Value> so_far = b_.loop(0, fetches, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {
       const Value from = after_fetches(ahead, i);
-      b_.loop(0, parameters_[kLinesOfFetch], [&](Value line) { b_.prefetch(b_.offset(from, multiply(line, kCacheLineBytes), 1)); });
+      b_.loop(0, parameters_[kLinesOfFetch], [&](Value line) { b_.prefetch({Element::F32}, b_.offset(from, multiply(line, kCacheLineBytes), 1), b_.integer(0), Fetch::Later); });
       return sums_of_steps(a, first, multiply(i, kStepsOfFetch), b_.integer(kStepsOfFetch), at_once, tiles, carried);
     });
     const Value done = multiply(fetches, kStepsOfFetch);
@@ -273,24 +273,15 @@ class ProductBuilder {
         [&] { return b_.load(tile, kept_sums(panel), b_.integer(code_.panel_columns())); });
   }
 
-  // What the epilogue reads and writes, while the sums are computed.
-  void fetch_result(Value panel) {
+  // What the epilogue reads and writes, while the sums are computed: it comes from beyond the second-level cache as a rule.
+  void fetch_result(const Type& tile, Value panel) {
     if (code_.is_integer()) return;
     auto fetch = [&] {
       const Value column = multiply(panel, code_.panel_columns());
-      const int64_t line = kCacheLineBytes / int64_t{sizeof(float)};
-      for (int row = 0; row < rows_; ++row) {
-        for (int64_t at = 0; at < code_.panel_columns(); at += line) {
-          auto of_row = [&](ProductArgument pointer, ProductArgument stride) {
-            const Value first = b_.add(column, b_.integer(at));
-            return b_.offset(b_.offset(parameters_[pointer], row == 0 ? b_.integer(0) : b_.multiply(parameters_[stride], b_.integer(row))), first);
-          };
-          for (size_t i = 0; i < 2; ++i) {
-            if (code_.epilogue.addends[i] == Addend::Tile) b_.prefetch(of_row(static_cast<ProductArgument>(kAddend0 + 2 * i), static_cast<ProductArgument>(kAddend0Stride + 2 * i)), Fetch::Soon);
-          }
-          b_.prefetch(of_row(kY, kYStride), Fetch::Write);
-        }
+      for (size_t i = 0; i < code_.epilogue.addends.size(); ++i) {
+        if (code_.epilogue.addends[i] == Addend::Tile) b_.prefetch(tile, b_.offset(parameters_[kAddend0 + 2 * i], column), parameters_[kAddend0Stride + 2 * i], Fetch::Read);
       }
+      b_.prefetch(tile, b_.offset(parameters_[kY], column), parameters_[kYStride], Fetch::Write);
     };
     if (!code_.has_blocks()) return fetch();
     b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), fetch, [] {});

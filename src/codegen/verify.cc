@@ -92,7 +92,10 @@ class Verifier {
         expect_count(value, 3, 4);
         expect_type(value, this->type(node.operands[2]));
         return check_memory(value, node, 3);
-      case Op::Prefetch: return expect(value, node.operands[0], Element::Pointer);
+      case Op::Prefetch:
+        expect_count(value, 2, 2);
+        if (node.number < 0 || node.number > static_cast<int64_t>(Fetch::Write)) fail(value, "there is no such purpose");
+        return check_memory(value, node, 2);
       case Op::Columns: return expect(value, node.operands[0], Element::Index);
       case Op::For: return check_loop(value, node);
       case Op::If:

@@ -518,8 +518,7 @@ TEST(GeneratedProduct, TakesConvolutionsOfRowsAndOfSizesThatAreNotKnown) {
   EXPECT_EQ(is_generated(Shape{1, 400, 16}, of_rows, {1}), describe(best_isa()).has_fma);
   EXPECT_TRUE(is_generated(std::nullopt, of_rows, {1}));
   EXPECT_TRUE(is_generated(std::nullopt, of_images, {2, 2}));
-  EXPECT_EQ(is_generated(Shape{1, 40, 40, 16}, of_images, {2, 2}), best_isa() == Isa::Avx512);
-  EXPECT_FALSE(is_generated(Shape{1, 40, 40, 3}, random_tensor({24, 3, 3, 3}, 3), {2, 2}));
+  EXPECT_EQ(is_generated(Shape{1, 40, 40, 16}, of_images, {2, 2}), describe(best_isa()).has_fma);
   // Winograd's transform does these.
   EXPECT_FALSE(is_generated(std::nullopt, of_wide_rows, {1}));
   EXPECT_FALSE(is_generated(Shape{1, 400, 64}, of_wide_rows, {1}));
@@ -619,9 +618,9 @@ TEST(Codegen, TheVerifierFindsWhatIsWrong) {
   EXPECT_EQ(message([](Builder& b, Value p) {
               Value inner = kNone;
               b.loop(0, b.integer(4), [&](Value i) { inner = b.offset(p, i); });
-              b.prefetch(inner);
+              b.prefetch({Element::F32, 2, 1, 8}, inner, b.integer(8), Fetch::Write);
             }),
-            "loop IR, wrong, %6 (prefetch): %5 is not defined here");
+            "loop IR, wrong, %7 (prefetch): %5 is not defined here");
   EXPECT_EQ(message([](Builder& b, Value) {
               const Type tile{Element::F32, 8, 2, 8};
               b.loop(0, b.integer(4), 1, std::array{tile}, std::array{b.constant(0)},

@@ -333,10 +333,9 @@ bool has_groups_of_vectors(std::span<const int64_t> weights, const AttributeSet&
   const int64_t results = weights[0] / groups;
   const IsaDescription& isa = describe(best_isa());
   if (results % kFewestResults != 0 || !isa.has_fma) return false;
-  // By AVX2 oneDNN 3.2 is slower at 8 channels, by a third; with AVX-512 from 24 to 40, by 6 to 15%, and it takes long to make a primitive of rows.
+  // By AVX2 oneDNN 3.2 is slower, by an eighth to a quarter; with AVX-512 from 24 to 40 channels, by 6 to 15%, and it takes long to make a primitive of rows.
   constexpr int64_t kFewestOfAvx512 = 24, kMostOfAvx512 = 40;
-  if (isa.lanes == kFewestResults) return results == kFewestResults;
-  return weights.size() == 3 || (results >= kFewestOfAvx512 && results <= kMostOfAvx512);
+  return isa.isa != Isa::Avx512 || weights.size() == 3 || (results >= kFewestOfAvx512 && results <= kMostOfAvx512);
 }
 
 namespace {
@@ -360,8 +359,9 @@ bool prefers_grouped_convolution(const KernelData& data) {
   const std::optional<GroupedLayout> layout = lay_out_groups(data, best_isa());
   if (!layout) return false;
   // Of rows the library would make a primitive for each length.
-  if (!data.is_static() && layout->window.rank() == 1) return describe(layout->code.isa).has_fma;
-  const bool is_preferred = layout->groups == 1 || has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) || misses_cache(data);
+  const bool has_fma = describe(layout->code.isa).has_fma;
+  if (!data.is_static() && layout->window.rank() == 1) return has_fma;
+  const bool is_preferred = (layout->groups == 1 && has_fma) || has_groups_of_vectors(data.input(kGroupWeights).constant.shape(), data.attributes) || misses_cache(data);
   return is_preferred && (!data.is_static() || plan_groups(*layout, input_shapes(data)));
 }
 

@@ -10,6 +10,9 @@ namespace anfora::kernels::generated {
 
 enum class Isa : uint8_t { Sse2, Avx2, Avx512 };
 
+// Of all that have them.
+inline constexpr int64_t kCacheLineBytes = 64;
+
 // What the generator has to know of one.
 struct IsaDescription {
   Isa isa;

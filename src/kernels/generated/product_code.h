@@ -156,7 +156,6 @@ struct ProductCode {
 
 // Steps over k between two fetches.
 inline constexpr int64_t kStepsOfFetch = 16;
-inline constexpr int64_t kCacheLineBytes = 64;
 
 // Among the entries, which have the numbers of their rows: the code that gathers rows.
 inline constexpr int kGatherEntry = 0;

@@ -209,6 +209,7 @@ ANFORA_INLINE void spread(const float* const* points, int64_t channels, float* t
   }
 }
 
+// Processors that have no such instruction take it for none; the compiler would not use it, as not all of AVX2 have it.
 ANFORA_INLINE void fetch_to_write(const float* at) { asm volatile("prefetchw %0" : : "m"(*at)); }
 
 template <size_t kPatch, size_t kResults, size_t kAxes, int kLanes>
@@ -219,7 +220,7 @@ ANFORA_INLINE bool gather(const WinogradResult& result) {
   const StraightPieces activation = result.activation;
   Lanes nothing{};
   for (int64_t first = 0; first + kWinogradLine <= result.channels; first = next_line(first, result.channels)) {
-    // While they are computed.
+    // While the sums are computed.
     for (int64_t r = 0; r < result.rows; ++r) {
       for (int64_t q = 0; q < result.columns; ++q) {
         if (result.addend.first) __builtin_prefetch(result.addend.at(r, q) + first);
