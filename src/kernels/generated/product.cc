@@ -372,6 +372,8 @@ class GeneratedProduct : public PreparedKernel {
     const int64_t together = is_alone || (has_few_weights() && !dequantizes) ? count : 1, depth = layout_.code.depth,
                   block_depth = is_alone ? depth : layout_.code.block;
     const bool fetches_ahead = layout_.code.fetches_ahead && !is_alone && all_weight_bytes() > second_level_cache() / 2;  // few stay there from block to block
+    // A tile of all panels reads its rows once: meanwhile come the next one's.
+    const bool fetches_rows = !has_own_rows && !plan.taps && !plan.gathers_blocks && together > 1 && a_stride == depth;
     const int64_t first_row = plan.tiling.first_row(first_tile);
     const int64_t all_rows = plan.tiling.first_row(last_tile) - first_row;
     const int64_t rows_of_sums = block_depth < depth ? all_rows * count : layout_.code.has_blocks() ? layout_.code.tile.rows : 0;
@@ -420,10 +422,18 @@ class GeneratedProduct : public PreparedKernel {
             continue;
           }
           arguments[kA] = a + bytes(row * a_stride + (layout_.code.has_packed_rows ? k * place.rows : k));
+          if (fetches_rows && tile + 1 < last_tile) fetch_rows(arguments[kA] + bytes(place.rows * a_stride), plan.tiling.rows_of(tile + 1));
           run_rows(place.rows, together, arguments, dequantizes);
         }
       }
     }
+  }
+
+  // Dense rows of A, from the first one's address on, into the second-level cache. Where they come from beyond it, products by 64 to 512 columns take .8 to .95 of the
+  // time so.
+  void fetch_rows(int64_t address, int64_t count) const {
+    const auto* first = reinterpret_cast<const std::byte*>(address);
+    for (int64_t i = 0; i < bytes(count * layout_.code.depth); i += kCacheLineBytes) __builtin_prefetch(first + i, 0, 2);
   }
 
   // A tile of windows, of some lines of their taps, and so many panels from `panel` on. `arguments`: as other products have them, but
