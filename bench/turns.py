@@ -74,8 +74,9 @@ def measure(model, inputs, build, options, progress):
         return medians
 
 
-def ratios(medians, peer):
-    return [own / of_peer for own, of_peer in zip(medians["anfora"], medians[peer])]
+def ratios(medians):
+    """Those of Anfora's turns, a list for each peer."""
+    return [[own / of_peer for own, of_peer in zip(medians["anfora"], medians[peer])] for peer in run_bench.PEERS]
 
 
 def report(models):
@@ -85,9 +86,9 @@ def report(models):
 
     rows, best = [], []
     for name, medians in models.items():
-        best.append(max(statistics.median(ratios(medians, peer)) for peer in run_bench.PEERS))
-        rows.append([name, *(f"{statistics.median(medians[of]) * 1e3:.1f}" for of in RUN_TIMES),
-                     *(cell(ratios(medians, peer)) for peer in run_bench.PEERS), f"{best[-1]:.2f}"])
+        by_peer = ratios(medians)
+        best.append(max(map(statistics.median, by_peer)))
+        rows.append([name, *(f"{statistics.median(medians[of]) * 1e3:.1f}" for of in RUN_TIMES), *map(cell, by_peer), f"{best[-1]:.2f}"])
     run_bench.print_table(["", "ms anfora", "ms ort", "ms ov", "÷ ort", "÷ ov", "÷ faster"], rows)
     print(f"\ngeometric mean beside the faster peer: {statistics.geometric_mean(best):.3f}")
 
@@ -103,6 +104,9 @@ def main():
     options = parser.parse_args()
     if options.turns < 2:
         sys.exit("turns: --turns is less than 2")
+    missing = [name for name in options.only or [] if not (options.models / f"{name}.onnx").exists()]
+    if missing:
+        sys.exit(f"turns: there is no {options.models / missing[0]}.onnx; bench/models.py makes them")
     names = options.only or sorted(path.stem for path in options.models.glob("*.onnx"))
     stored = {"time": time.strftime("%Y-%m-%dT%H:%M:%S"), "threads": options.threads, "models": {}}
     failed = []

@@ -23,8 +23,11 @@ int steps_of_iteration(int64_t multiply_adds) {
   return static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::clamp<int64_t>(kOfIteration / multiply_adds, 1, kMost))));
 }
 
-// The same of a line whose steps are known: what is left of it behind the iterations is code of its own. More than four would not keep their sums in registers.
-int steps_of_iteration_of_line(int64_t steps) { return steps % 3 == 0 && steps % 4 != 0 ? 3 : 4; }
+// The same of a line of so many: where three leave none, no more. What is left behind the iterations is code of its own.
+int steps_of_iteration_of_line(int64_t multiply_adds, int64_t steps) {
+  const int at_once = steps_of_iteration(multiply_adds);
+  return at_once == 4 && steps % 4 != 0 && steps % 3 == 0 ? 3 : at_once;
+}
 
 class ProductBuilder {
  public:
@@ -187,7 +190,8 @@ class ProductBuilder {
 
   // Over `steps` elements of each row of A that lie side by side. `first`: the panels.
   std::vector<Value> sums_of_line(Value a, std::span<const Value> first, Value steps, Value ahead, std::span<const Type> tiles, std::span<const Value> initial) {
-    const int at_once = code_.line_steps > 0 ? steps_of_iteration_of_line(code_.line_steps) : steps_of_iteration(std::ssize(tiles) * rows_ * code_.tile.vectors);
+    const int64_t multiply_adds = std::ssize(tiles) * rows_ * code_.tile.vectors;
+    const int at_once = code_.line_steps > 0 ? steps_of_iteration_of_line(multiply_adds, code_.line_steps) : steps_of_iteration(multiply_adds);
     if (!code_.fetches_ahead) return sums_of_steps(a, first, kNone, steps, at_once, tiles, initial);
     const Value fetches = count_fetches(steps);
     const std::vector<Value> so_far = b_.loop(0, fetches, kUnroll, tiles, initial, [&](Value i, std::span<const Value> carried) {

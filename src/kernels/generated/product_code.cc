@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ranges>
 
 namespace anfora::kernels::generated {
@@ -19,6 +20,8 @@ std::span<const Tile> product_tiles(Isa isa) {
   static constexpr Tile kSse2[] = {{4, 2}, {2, 4}};  // a product takes a register of its own before it is added
   static constexpr Tile kAvx2[] = {{6, 2}, {4, 3}, {12, 1}};  // 12 sums, the vectors of the panel, 1 element of A
   static constexpr Tile kAvx512[] = {{8, 3}, {6, 4}, {12, 2}, {12, 1}};
+  constexpr auto fits = [](const Tile& tile) { return tile.rows <= kMostTileRows; };
+  static_assert(std::ranges::all_of(kSse2, fits) && std::ranges::all_of(kAvx2, fits) && std::ranges::all_of(kAvx512, fits));
   switch (isa) {
     case Isa::Sse2: return kSse2;
     case Isa::Avx2: return kAvx2;
