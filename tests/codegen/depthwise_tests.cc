@@ -329,6 +329,7 @@ TEST(GroupedConvolution, TakesImagesOfFewChannels) {
   const Tensor w = random_tensor({16, 3, 3, 3}, 1), of_some = random_tensor({16, 16, 3, 3}, 1);
   EXPECT_EQ(Prepared(kConvolution, attributes, {random_tensor({1, 9, 9, 3}, 2), w}).data.implementation == kGrouped, has_fma);
   EXPECT_NE(Prepared(kConvolution, attributes, {random_tensor({1, 9, 9, 16}, 2), of_some}).data.implementation, kGrouped);
+  EXPECT_NE(Prepared(kConvolution, attributes, {random_tensor({1, 1, 90, 3}, 2), random_tensor({16, 3, 1, 5}, 1)}).data.implementation, kGrouped);
   expect_agreement_of_open_sizes(kConvolution, attributes, {w, random_tensor({16}, 2)}, kGrouped, {{2, 7, 5, 3}, {1, 1, 1, 3}, {1, 70, 31, 3}, {2, 7, 5, 3}});
 }
 

@@ -37,12 +37,13 @@ Tile tile_of_vectors(int64_t vectors, const IsaDescription& isa) {
   return {(isa.registers >= 32 ? kRowsOf32 : kRows).at(static_cast<size_t>(wide)), wide};
 }
 
-// One group of an image that has few channels, as the first convolution of a network: a strip costs little beside it, and the weights stay in the cache.
+// One group of an image that has few channels, as the first convolution of a network: a strip costs little beside it, and the weights stay in the cache. Windows of one
+// line are mostly of sound, an image of few lines, which are what threads divide.
 bool has_few_channels(std::span<const int64_t> weights) {
   constexpr int64_t kFewChannels = 16;
-  constexpr size_t kAxes = 2;  // threads divide lines
+  constexpr size_t kAxes = 2;
   const int64_t bytes = element_count(weights) * int64_t{sizeof(float)};
-  return weights.size() == kAxes + 2 && weights[1] < kFewChannels && bytes <= second_level_cache() / 4;
+  return weights.size() == kAxes + 2 && weights[1] < kFewChannels && weights[2] > 1 && bytes <= second_level_cache() / 4;
 }
 
 // What is the same for images of all sizes.
