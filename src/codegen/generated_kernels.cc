@@ -27,6 +27,7 @@
 #include "kernels/generated/strassen.h"
 #include "kernels/generated/winograd_window.h"
 #include "support/hash.h"
+#include "support/parallel.h"
 
 namespace anfora::codegen {
 namespace {
@@ -58,9 +59,12 @@ const MachineCode& shared_code(const Function& function, Isa isa) {
   return shared.code;
 }
 
+// Several at a time.
 MachineCode shared_code(std::span<const Function> functions, Isa isa) {
-  std::vector<const MachineCode*> parts;
-  for (const Function& function : functions) parts.push_back(&shared_code(function, isa));
+  std::vector<const MachineCode*> parts(functions.size());
+  parallel_for(std::ssize(functions), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) parts[static_cast<size_t>(i)] = &shared_code(functions[static_cast<size_t>(i)], isa);
+  });
   return joined(parts);
 }
 
