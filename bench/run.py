@@ -186,6 +186,14 @@ def report_call(call):
           f"{call['new']:.2f} us with new ones")
 
 
+def chosen_models(options):
+    """The names that --only gives, or of all models in the folder."""
+    for name in options.only or []:
+        if not (options.models / f"{name}.onnx").exists():
+            sys.exit(f"there is no {options.models / name}.onnx; bench/models.py makes models")
+    return options.only or sorted(path.stem for path in options.models.glob("*.onnx"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -199,7 +207,7 @@ def main():
     parser.add_argument("--skip-compiler", action="store_true")
     options = parser.parse_args()
     build = options.build.resolve()
-    names = options.only or sorted(path.stem for path in options.models.glob("*.onnx"))
+    names = chosen_models(options)
     RESULTS.mkdir(parents=True, exist_ok=True)
     stored = {"time": time.strftime("%Y-%m-%dT%H:%M:%S"), "machine": platform.processor() or platform.machine(), "cores": os.cpu_count(),
               "threads": options.threads, "seconds": options.seconds, "models": {}}

@@ -104,10 +104,7 @@ def main():
     options = parser.parse_args()
     if options.turns < 2:
         sys.exit("turns: --turns is less than 2")
-    missing = [name for name in options.only or [] if not (options.models / f"{name}.onnx").exists()]
-    if missing:
-        sys.exit(f"turns: there is no {options.models / missing[0]}.onnx; bench/models.py makes them")
-    names = options.only or sorted(path.stem for path in options.models.glob("*.onnx"))
+    names = run_bench.chosen_models(options)
     stored = {"time": time.strftime("%Y-%m-%dT%H:%M:%S"), "threads": options.threads, "models": {}}
     failed = []
     with tqdm(total=len(names) * options.turns, desc="measuring", leave=False) as progress:

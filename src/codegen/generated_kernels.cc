@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <tuple>
 
 #include "codegen/attention.h"
@@ -26,6 +25,7 @@
 #include "kernels/generated/recurrent.h"
 #include "kernels/generated/strassen.h"
 #include "kernels/generated/winograd_window.h"
+#include "support/available_memory.h"
 #include "support/hash.h"
 #include "support/parallel.h"
 
@@ -111,10 +111,7 @@ MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
 }
 
 // Whether there is as much memory as LLVM may take: it ends the program where it gets none.
-bool can_compile() {
-  constexpr size_t kEnough = size_t{64} << 20;
-  return std::unique_ptr<std::byte[]>(new (std::nothrow) std::byte[kEnough]) != nullptr;
-}
+bool can_compile() { return can_allocate(size_t{64} << 20); }
 
 }  // namespace
 

@@ -571,10 +571,9 @@ bool prefers_generated_depthwise(const KernelData& data) {
   if (!layout.is_depthwise()) return has_narrow_groups(*data.input(kFilterWeights).shape, data.attributes);
   // The library's code for depthwise convolutions of lines, of volumes and of taps that lie apart is slower, and by AVX2 all of it; where sizes are
   // open, it would make a primitive for each. Where rows may lie apart, it costs a copy.
-  constexpr int kLanesOfAvx2 = 8;
   const IsaDescription& by = describe(layout.code.isa);
   const bool has_taps_apart = std::ranges::any_of(layout.window.axes, [](const WindowAxis& axis) { return axis.dilation > 1; });
-  const bool is_slow = layout.window.rank() != 2 || has_taps_apart || by.lanes <= kLanesOfAvx2;
+  const bool is_slow = layout.window.rank() != 2 || has_taps_apart || by.isa != Isa::Avx512;
   return by.has_fma && (is_slow || !all->plan || is_costly(layout.code.epilogue.activation) || data.may_have_rows_apart);
 }
 

@@ -220,19 +220,21 @@ class GroupedConvolution : public PreparedKernel {
 
     // Rows [begin, end) of the image.
     void fill(int64_t begin, int64_t end) {
+      if (pixel_stride_ == layout_.inputs) return copy_rows(begin, end);
       if (layout_.inputs % 8 == 0) return split_rows<8>(begin, end);
       if (layout_.inputs % 4 == 0) return split_rows<4>(begin, end);
       split_rows<1>(begin, end);
+    }
+    // Of the only group.
+    void copy_rows(int64_t begin, int64_t end) {
+      const int64_t size = plan_.columns.input * layout_.inputs;
+      for (int64_t row = begin; row < end; ++row) std::copy_n(input_ + row * size, size, strip_.row(row) + plan_.padding() * layout_.inputs);
     }
     // As lines of the groups.
     template <int64_t kPiece>
     void split_rows(int64_t begin, int64_t end) {
       const int64_t inputs = layout_.inputs, pixels = plan_.columns.input;
       const float* from = input_ + begin * pixels * pixel_stride_;
-      if (pixel_stride_ == inputs) {  // of the only group
-        for (int64_t row = begin; row < end; ++row, from += pixels * inputs) std::copy_n(from, pixels * inputs, strip_.row(row) + plan_.padding() * inputs);
-        return;
-      }
       for (int64_t row = begin; row < end; ++row) {
         float* to = strip_.row(row) + plan_.padding() * inputs;
         for (int64_t pixel = 0; pixel < pixels; ++pixel, from += pixel_stride_, to += inputs) {

@@ -34,7 +34,7 @@ Quantization quantization_of(const KernelContext& context, DType result);
 // Inputs 2 and 3; false where there is no code for them.
 bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue);
 
-inline constexpr int64_t kLineElements = 16;  // f32 of a cache line
+inline constexpr int64_t kLineElements = kCacheLineBytes / int64_t{sizeof(float)};  // f32 of a cache line
 
 // Constants of a kernel's data.
 enum PackedNumber : uint8_t { kWeights, kCode, kColumnData, kWeightScales, kWeightZeros };

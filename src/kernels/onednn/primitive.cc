@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
-#include <cstdlib>
-#include <memory>
 #include <numeric>
 #include <optional>
 
 #include "kernels/generated/isa.h"
 #include "kernels/generated/product_layout.h"
+#include "support/available_memory.h"
 #include "support/deferred_elements.h"
 #include "support/lasting_memory.h"
 #include "support/parallel.h"
@@ -297,11 +296,10 @@ bool are_countable(const InputShapes& shapes) {
   return std::ranges::all_of(shapes, is_countable);
 }
 
-// The library reads what it could not allocate while it describes a primitive, and crashes: so there must be memory for some. Nothing of it is touched.
+// The library reads what it could not allocate while it describes a primitive, and crashes: so there must be memory for some.
 void expect_memory() {
   constexpr size_t kOfPrimitive = 8 << 20;
-  const std::unique_ptr<void, decltype(&std::free)> memory(std::malloc(kOfPrimitive), std::free);
-  if (!memory) throw Error(ErrorCode::ResourceExhausted, "out of memory");
+  if (!can_allocate(kOfPrimitive)) throw Error(ErrorCode::ResourceExhausted, "out of memory");
 }
 
 }  // namespace
