@@ -175,8 +175,8 @@ class ProductBuilder {
     const int64_t width = code_.panel_columns();
     std::vector<Value> first;
     for (Value number : numbers) first.push_back(b_.offset(parameters_[kB], panel_offset(number), weight_bytes()));
-    Value steps = b_.integer(code_.depth);
-    if (code_.has_blocks() || code_.takes_sizes()) steps = code_.line_steps > 0 ? b_.integer(code_.line_steps) : parameters_[kSteps];
+    const bool takes_steps = (code_.has_blocks() || code_.takes_sizes()) && code_.line_steps == 0;
+    const Value steps = takes_steps ? parameters_[kSteps] : b_.integer(code_.line_steps > 0 ? code_.line_steps : code_.depth);
     const Value ahead = code_.fetches_ahead ? parameters_[kAhead] : kNone;
     if (!code_.has_windows) return sums_of_line(parameters_[kA], first, steps, ahead, tiles, initial);
     return b_.loop(0, parameters_[kLines], kUnroll, tiles, initial, [&](Value line, std::span<const Value> carried) {

@@ -70,6 +70,19 @@ TEST(Codegen, ProductsAreThoseOfTheEvaluator) {
   }
 }
 
+// So layers of one model, and models, have it compiled once.
+TEST(Codegen, ProductsOfOpenSizesShareTheirCode) {
+  for (const bool has_windows : {false, true}) {
+    auto function = [&](int64_t depth, int64_t block) {
+      const ProductCode code{.isa = Isa::Avx2, .tile = {6, 2}, .depth = depth, .block = block, .a_stride = depth, .has_open_sizes = true, .has_windows = has_windows, .epilogue = {}, .fetches_ahead = true};
+      return encoded(product_function(code, 6));
+    };
+    EXPECT_EQ(function(64, 64), function(147, 147));
+    EXPECT_EQ(function(2304, 768), function(4608, 1536));
+    EXPECT_NE(function(64, 64), function(4608, 1536));
+  }
+}
+
 TEST(Codegen, IntegerProductsAreThoseOfTheEvaluator) {
   for (Isa isa : isas_here()) {
     for (Factors factors : {Factors::Halves, Factors::Bytes}) {

@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 9;
+constexpr int64_t kCodeVersion = 10;
 
 // How many of the rows at that distance fall into the same set of the first-level cache, at most.
 int rows_in_one_set(int64_t stride, int rows) {
@@ -232,7 +232,7 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
     code.gather = GatheredRows::code(data);
     if (!code.gather) return std::nullopt;
   }
-  code.has_open_sizes = data.op == kConvolution || data.op == kPointwise;
+  code.has_open_sizes = !is_integer && !is_of_few_bits(code.weights);
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
   if (is_of_few_bits(code.weights) && !read_few_bits(data, *weights, code)) return std::nullopt;
