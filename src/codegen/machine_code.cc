@@ -7,6 +7,7 @@
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ELFObjectFile.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
@@ -51,8 +52,16 @@ T take(llvm::Expected<T> expected) {
   return std::move(*expected);
 }
 
+// Loops come with addresses that are reduced in strength (lower_to_llvm.cc).
+void disable_strength_reduction() {
+  const auto option = llvm::cl::getRegisteredOptions().find("disable-lsr");
+  if (option == llvm::cl::getRegisteredOptions().end()) fail("LLVM has no option 'disable-lsr'");
+  static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(true);
+}
+
 const llvm::Target& target() {
   static const llvm::Target* const x86 = [] {
+    disable_strength_reduction();
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
