@@ -4,8 +4,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <tuple>
 
+#include "anfora/error.h"
 #include "codegen/attention.h"
 #include "codegen/code_cache.h"
 #include "codegen/depthwise.h"
@@ -59,8 +61,38 @@ const MachineCode& shared_code(const Function& function, Isa isa) {
   return shared.code;
 }
 
+// Functions that kernels ask for while this thread looks ahead: their preparations end there.
+class Ahead {
+ public:
+  struct CodeIsMissing {};
+
+  Ahead() { looking() = this; }
+  ~Ahead() { looking() = nullptr; }
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
+  // Null where kernels are prepared to be used.
+  static Ahead*& looking() {
+    thread_local Ahead* ahead = nullptr;
+    return ahead;
+  }
+
+  void add(const Function& function, Isa isa) {
+    if (known_.insert({isa, encoded(function)}).second) functions_.emplace_back(function, isa);
+  }
+  std::vector<std::pair<Function, Isa>> take() { return std::move(functions_); }
+
+ private:
+  std::set<std::pair<Isa, std::string>> known_;
+  std::vector<std::pair<Function, Isa>> functions_;
+};
+
 // Several at a time.
 MachineCode shared_code(std::span<const Function> functions, Isa isa) {
+  if (Ahead* ahead = Ahead::looking()) {
+    for (const Function& function : functions) ahead->add(function, isa);
+    throw Ahead::CodeIsMissing();
+  }
   std::vector<const MachineCode*> parts(functions.size());
   parallel_for(std::ssize(functions), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) parts[static_cast<size_t>(i)] = &shared_code(functions[static_cast<size_t>(i)], isa);
@@ -91,7 +123,7 @@ MachineCode strassen_code(const kernels::generated::StrassenCode& code, std::spa
 
 kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCode& code) {
   const GroupFunction group = group_function(code);
-  return {shared_code(group.function, code.isa), group.buffers};
+  return {shared_code({&group.function, 1}, code.isa), group.buffers};
 }
 
 MachineCode attention_code(const kernels::generated::AttentionCode& code,
@@ -119,6 +151,24 @@ kernels::generated::ProductGenerator product_generator() { return can_compile() 
 
 std::unique_ptr<kernels::PreparedKernel> generate_product(kernels::KernelData& data) {
   return kernels::generated::prepare_product(data, product_code);
+}
+
+void compile_ahead(std::span<const std::function<void()>> preparations) {
+  std::vector<std::pair<Function, Isa>> functions;
+  {
+    Ahead ahead;
+    for (const std::function<void()>& prepare : preparations) {
+      try {
+        prepare();
+      } catch (const Ahead::CodeIsMissing&) {
+      } catch (const Error&) {  // said again when the kernel is prepared to be used
+      }
+    }
+    functions = ahead.take();
+  }
+  parallel_for(std::ssize(functions), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) shared_code(functions[static_cast<size_t>(i)].first, functions[static_cast<size_t>(i)].second);
+  });
 }
 
 const kernels::PreparedRegistry& generating_kernels() {

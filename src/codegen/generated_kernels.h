@@ -1,6 +1,7 @@
 // The kernels whose code is generated when they are prepared: they are tried before those of libraries.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -18,6 +19,10 @@ kernels::generated::ProductGenerator product_generator();
 
 // Made once; products where their code is expected to be faster than the library's. A kernel's code is data of it from then on: kernels::generated::generated_kernels() runs it without this layer.
 const kernels::PreparedRegistry& generating_kernels();
+
+// Compiles the code that these preparations of kernels ask for, several functions at a time: else each kernel would wait for its own. A preparation is only run until
+// it asks, and nothing comes of it.
+void compile_ahead(std::span<const std::function<void()>> preparations);
 
 // Operators that stand for several others, and that no library has.
 bool has_only_generated_code(std::string_view op);

@@ -241,7 +241,7 @@ CompileOptions with_stages(CompileOptions options, const LoadedModel& model) {
 
 // For a module that is optimized.
 plan::CompileOptions plan_options(const ir::Module& module, const CompileOptions& options) {
-  plan::CompileOptions how{.threads = options.threads, .prepared = generating_kernels()};
+  plan::CompileOptions how{.threads = options.threads, .prepared = generating_kernels(), .look_ahead = codegen::compile_ahead};
   if (options.tune == Tune::Off) return how;
   how.choice = tune_kernels(module, how, {.tune = options.tune, .inputs = options.tune_inputs, .on_note = options.on_note});
   return how;

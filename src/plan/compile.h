@@ -37,6 +37,8 @@ struct CompileOptions {
   // The implementations to try first for an application that describe_kernels() lists, by name; called by several threads at once. Where
   // none of them applies, the first of the registries does that expects to be fast.
   KernelChoice choice = {};
+  // Given a preparation of each kernel by `prepared`, before the first is prepared to be used: may run them to see what several will ask for, and make it at once.
+  void (*look_ahead)(std::span<const std::function<void()>> preparations) = nullptr;
 };
 
 // The registries that applications find their prepared kernels in, in the order in which they are tried.

@@ -227,16 +227,37 @@ void ProgramBuilder::add_large_kernels() {
   for (auto [bytes, node] : large) add_kernel(*node);
 }
 
-uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
-  if (auto known = kernels_.find(&node); known != kernels_.end()) return known->second;
+std::unique_ptr<runtime::Kernel> ProgramBuilder::make_kernel(const ir::Apply& node) const {
   auto kernel = std::make_unique<runtime::Kernel>();
   kernel->op = node.op().qualified;
   kernel->attributes = node.attributes();
   kernel->num_outputs = node.num_outputs();
-  program->draws = program->draws || node.op().effect == ir::Effect::Random;
-  kernel->copies = &copies_;
   auto is_concatenated = [&](const ir::Node* of) { return concatenated_.contains(of); };
   kernel->may_have_rows_apart = is_concatenated(&node) || std::ranges::any_of(node.operands(), is_concatenated, [](const ir::Use& use) { return use.node; });
+  return kernel;
+}
+
+void ProgramBuilder::look_ahead() const {
+  if (!options_.look_ahead || options_.reference_only) return;
+  std::vector<std::function<void()>> preparations;
+  for (const ir::GraphOrder& graph : order_.graphs) {
+    for (const ir::Apply* node : graph.nodes) {
+      if (node->primitive() != ir::Primitive::Operation || !is_reached(node->type()) || kernels::is_registered(node->op().qualified)) continue;
+      preparations.emplace_back([this, node] {
+        const std::unique_ptr<runtime::Kernel> kernel = make_kernel(*node);
+        for (const ir::Use& use : node->operands()) kernel->inputs.push_back(describe_input(*use.node));
+        prepare(options_.prepared, *kernel);
+      });
+    }
+  }
+  options_.look_ahead(preparations);
+}
+
+uint32_t ProgramBuilder::add_kernel(const ir::Apply& node) {
+  if (auto known = kernels_.find(&node); known != kernels_.end()) return known->second;
+  std::unique_ptr<runtime::Kernel> kernel = make_kernel(node);
+  program->draws = program->draws || node.op().effect == ir::Effect::Random;
+  kernel->copies = &copies_;
   try {
     choose_kernel(node, *kernel);
   } catch (Error& error) {
@@ -268,19 +289,24 @@ bool ProgramBuilder::prepare(const ir::Apply& node, size_t first_operand, runtim
     kernel.prepared = kernels::prepare_registered(kernel);
     if (kernel.prepared) return true;
   }
-  const std::vector<const kernels::PreparedRegistry*> all = registries(options_);
+  if (prepare(registries(options_), kernel)) return true;
+  kernel.inputs.clear();  // a reference kernel looks at its operands
+  return false;
+}
+
+// By the implementation that was chosen, where one applies, or the first that does.
+bool ProgramBuilder::prepare(std::span<const kernels::PreparedRegistry* const> registries, runtime::Kernel& kernel) const {
   const std::vector<std::string> chosen = options_.choice ? options_.choice(kernel) : std::vector<std::string>();
   for (const std::string& name : chosen) {
-    for (const kernels::PreparedRegistry* registry : all) {
+    for (const kernels::PreparedRegistry* registry : registries) {
       kernel.prepared = registry->prepare_as(kernel, name);
       if (kernel.prepared) return true;
     }
   }
-  for (const kernels::PreparedRegistry* registry : all) {
+  for (const kernels::PreparedRegistry* registry : registries) {
     kernel.prepared = registry->prepare(kernel);
     if (kernel.prepared) return true;
   }
-  kernel.inputs.clear();  // a reference kernel looks at its operands
   return false;
 }
 

@@ -353,7 +353,7 @@ class Strassen : public PreparedKernel {
   }
   // False where there is no code for it, and none can be made, or weights are not such as it takes.
   bool prepare(const StridedOperand& matrix, const StrassenGenerators& generators) {
-    return prepare_weights(matrix, generators.product) && prepare_code(generators.strassen);
+    return prepare_code(generators.strassen) && prepare_weights(matrix, generators.product);
   }
 
   bool has_packed(size_t i) const override { return i == 1; }
@@ -466,7 +466,7 @@ class Strassen : public PreparedKernel {
   }
 
   bool prepare_code(StrassenGenerator generate) {
-    const uint8_t number = direct_ ? uint8_t{kStrassenCode} : uint8_t{kCode};
+    const uint8_t number = plan_ ? uint8_t{kCode} : uint8_t{kStrassenCode};
     const PackedConstant* packed = find_packed(data_, number);
     if (!packed) {
       if (!generate) return false;
