@@ -583,9 +583,12 @@ class Lowering {
 
   // From begin to end by steps of `times`, in the body so many times.
   Carried loop(const Node& n, llvm::Value* begin, llvm::Value* end, int times, const std::vector<bool>& is_inside, Carried carried) {
+    llvm::Value* is_entered = b_.CreateICmpSLT(begin, end);
+    const auto* known = llvm::dyn_cast<llvm::ConstantInt>(is_entered);
+    if (known && known->isZero()) return carried;
     std::vector<Walk> walks = walks_of(n, begin, is_inside);
     llvm::BasicBlock *before = b_.GetInsertBlock(), *inside = new_block("loop"), *behind = new_block("behind");
-    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), inside, behind);
+    known ? b_.CreateBr(inside) : b_.CreateCondBr(is_entered, inside, behind);
     b_.SetInsertPoint(inside);
     llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2);
     counter->addIncoming(begin, before);
@@ -613,6 +616,7 @@ class Lowering {
     b_.CreateCondBr(b_.CreateICmpSLT(next, end), inside, behind);
 
     b_.SetInsertPoint(behind);
+    if (known) return current;
     Carried result;
     for (size_t i = 0; i < merged.size(); ++i) {
       llvm::PHINode* out = b_.CreatePHI(carried[i]->getType(), 2);

@@ -168,6 +168,7 @@ class ProductBuilder {
     }
     const std::vector<Type> tiles(static_cast<size_t>(count), tile);
     const std::vector<Value> sums = code_.has_few_bits() ? sums_of_few_bits(numbers, tiles, initial) : sums_of(numbers, tiles, initial);
+    if (count > 1 && is_costly(code_.epilogue.activation) && !code_.is_integer()) return end_together(sums, numbers);
     for (size_t i = 0; i < sums.size(); ++i) end(sums[i], numbers[i]);
   }
 
@@ -294,8 +295,31 @@ class ProductBuilder {
   void end(Value sums, Value panel) {
     auto finish_here = [&] { finish(sums, multiply(panel, code_.panel_columns())); };
     if (!code_.has_blocks()) return finish_here();
-    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), finish_here,
-              [&] { b_.store(kept_sums(panel), b_.integer(code_.panel_columns()), sums); });
+    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), finish_here, [&] { keep(sums, panel); });
+  }
+
+  // For the next block.
+  void keep(Value sums, Value panel) { b_.store(kept_sums(panel), b_.integer(code_.panel_columns()), sums); }
+
+  // Panel by panel, from memory: an epilogue of so much code is there once.
+  void end_together(std::span<const Value> sums, std::span<const Value> numbers) {
+    auto column_of = [&](Value number) { return multiply(number, code_.panel_columns()); };
+    auto finish_here = [&] {
+      for (size_t i = 0; i < sums.size(); ++i) {
+        const Value column = column_of(numbers[i]);
+        store(sums[i], column, code_.has_edge ? b_.columns(code_.tile.vectors, isa_.lanes, b_.subtract(parameters_[kColumns], column)) : kNone);
+      }
+      b_.loop(0, b_.integer(std::ssize(sums)), [&](Value i) {
+        const Value column = column_of(b_.add(numbers[0], i));
+        auto finish_stored = [&](Value mask) { finish(b_.load(b_.type(sums[0]), b_.offset(parameters_[kY], column), parameters_[kYStride], mask), column, mask); };
+        if (!code_.has_edge) return finish_stored(kNone);
+        finish_panel(b_, isa_, code_.tile.vectors, b_.subtract(parameters_[kColumns], column), finish_stored);
+      });
+    };
+    if (!code_.has_blocks()) return finish_here();
+    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), finish_here, [&] {
+      for (size_t i = 0; i < sums.size(); ++i) keep(sums[i], numbers[i]);
+    });
   }
 
   // The epilogue, from a column on.
