@@ -388,8 +388,8 @@ class Lowering {
     }
   }
 
-  // Of what a block reads of before it, that which is single is computed now: once, where the block is a loop's. So are the distances of rows.
-  void compute_singles(int number, const std::vector<bool>& is_inside) {
+  // Of what a block reads of before it, that which is single is computed now: once, where the block is a loop's. So are the distances of rows that innermost loops walk.
+  void compute_singles(int number, const std::vector<bool>& is_inside, bool is_innermost) {
     const Block& block = function_.block(number);
     auto read = [&](Value value) {
       if (!is_inside[static_cast<size_t>(value)] && node(value).type.is_single()) single(value);
@@ -398,10 +398,10 @@ class Lowering {
       const Node& n = node(value);
       if (n.op == Op::Result) continue;
       std::ranges::for_each(n.operands, read);
-      const bool has_strided_rows = n.op == Op::Load || n.op == Op::Store || n.op == Op::Prefetch;
-      for (int row = 1; has_strided_rows && row < n.type.rows && !is_inside[static_cast<size_t>(n.operands[1])]; ++row) distance(n.operands[1], row);
-      for (int inner : node(value).blocks) {
-        if (inner >= 0) compute_singles(inner, is_inside);
+      const bool has_distances = is_innermost && (n.op == Op::Load || n.op == Op::Store) && !is_inside[static_cast<size_t>(n.operands[1])];
+      for (int row = 1; has_distances && row < n.type.rows; ++row) distance(n.operands[1], row);
+      for (int inner : n.blocks) {
+        if (inner >= 0) compute_singles(inner, is_inside, n.op == Op::For ? height(n) == 1 : is_innermost);
       }
     }
     std::ranges::for_each(block.yields, read);
@@ -470,11 +470,12 @@ class Lowering {
     return constant && constant->isZero();
   }
 
-  // By how much a number grows with the counter of a loop, or an address, in bytes; null where that is not the same each time.
+  // By how much a number grows with the counter of a loop, or an address, in bytes; null where that is not the same each time. Counters of loops inside stand where they begin.
   llvm::Value* growth(Value value, Value counter, const std::vector<bool>& is_inside) {
     if (value == counter) return b_.getInt64(1);
     const Node& n = node(value);
-    if (!is_inside[static_cast<size_t>(value)] || n.op == Op::Integer) return b_.getInt64(0);
+    const bool is_other_counter = n.op == Op::Item && n.number == 0 && begins_at_number(node(n.operands[0]));
+    if (!is_inside[static_cast<size_t>(value)] || n.op == Op::Integer || is_other_counter) return b_.getInt64(0);
     if (n.op != Op::Add && n.op != Op::Subtract && n.op != Op::Multiply && n.op != Op::Offset) return nullptr;
     llvm::Value *a = growth(n.operands[0], counter, is_inside), *b = growth(n.operands[1], counter, is_inside);
     if (!a || !b) return nullptr;
@@ -489,22 +490,54 @@ class Lowering {
     return is_zero(a) ? b_.CreateMul(single(n.operands[0]), b) : nullptr;
   }
 
-  // Strength reduction: the addresses of an innermost loop, where its counter begins. LLVM's own pass for this takes a quarter of the time of all its passes.
-  std::vector<Walk> walks_of(const Node& n, llvm::Value* begin, const std::vector<bool>& is_inside) {
-    const Block& body = function_.block(n.blocks[0]);
-    std::vector<Walk> walks;
-    if (std::ranges::any_of(body.nodes, [&](Value value) { return node(value).op == Op::For || node(value).op == Op::If; })) return walks;
-    scopes_.emplace_back();
-    set(body.items[0], 0, 0, begin);
-    for (Value value : body.nodes) {
-      if (node(value).op != Op::Offset) continue;
-      const auto is_base = [&](const Walk& walk) { return walk.offset == node(value).operands[0]; };
-      if (std::ranges::any_of(walks, is_base) && is_zero(growth(node(value).operands[1], body.items[0], is_inside))) continue;
-      llvm::Value* step = growth(value, body.items[0], is_inside);
-      if (step && !is_zero(step)) walks.push_back({value, step, single(value)});
+  // Loops inside each other, with this one.
+  int height(const Node& loop) const {
+    int inside = 0;
+    for (Value value : function_.block(loop.blocks[0]).nodes) {
+      if (node(value).op == Op::For) inside = std::max(inside, height(node(value)));
     }
+    return inside + 1;
+  }
+
+  bool begins_at_number(const Node& loop) const { return node(loop.operands[0]).op == Op::Integer; }
+
+  // Strength reduction: the addresses where the counter of a loop begins; also of loops inside it, where theirs begin. LLVM's own pass for this takes a quarter of the time
+  // of all its passes. Loops around two others have too little to gain, and addresses would not stay in registers.
+  std::vector<Walk> walks_of(const Node& n, llvm::Value* begin, const std::vector<bool>& is_inside) {
+    constexpr int kMostHeight = 2;
+    std::vector<Walk> walks;
+    if (height(n) > kMostHeight) return walks;
+    scopes_.emplace_back();
+    const Value counter = function_.block(n.blocks[0]).items[0];
+    set(counter, 0, 0, begin);
+    add_walks(n, counter, is_inside, walks);
     scopes_.pop_back();
     return walks;
+  }
+
+  // Those of this loop or of one inside.
+  void add_walks(const Node& loop, Value counter, const std::vector<bool>& is_inside, std::vector<Walk>& walks) {
+    const Block& body = function_.block(loop.blocks[0]);
+    const bool is_inner = body.items[0] != counter;
+    std::vector<bool> is_inside_of_inner;
+    if (is_inner) {
+      is_inside_of_inner.resize(function_.nodes.size());
+      add_defined(loop.blocks[0], is_inside_of_inner);
+    }
+    for (Value value : body.nodes) {
+      const Node& n = node(value);
+      if (n.op == Op::For && begins_at_number(n)) {
+        set(function_.block(n.blocks[0]).items[0], 0, 0, single(n.operands[0]));
+        add_walks(n, counter, is_inside, walks);
+      }
+      if (n.op != Op::Offset || (is_inner && !growth(value, body.items[0], is_inside_of_inner))) continue;
+      // What moves with another address is computed from it, unless a loop outside has it where this one begins.
+      const auto is_base = [&](const Walk& walk) { return walk.offset == n.operands[0]; };
+      llvm::Value *step = growth(value, counter, is_inside), *of_index = growth(n.operands[1], counter, is_inside);
+      const bool walks_outside = find({value, 0, 0}) != nullptr;
+      const bool follows = !walks_outside && std::ranges::any_of(walks, is_base) && of_index && is_zero(of_index);
+      if (step && !is_zero(step) && !follows) walks.push_back({value, step, single(value)});
+    }
   }
 
   // The body once, at that value of the counter, which is the `number`th of an iteration.
@@ -556,7 +589,7 @@ class Lowering {
     const Block& body = function_.block(n.blocks[0]);
     std::vector<bool> is_inside(function_.nodes.size());
     add_defined(n.blocks[0], is_inside);
-    compute_singles(n.blocks[0], is_inside);
+    compute_singles(n.blocks[0], is_inside, height(n) == 1);
     Carried carried;
     for_each_carried(body, [&](size_t i, int row, int vector) {
       carried.push_back(element(n.operands[i + 1], row, vector, node(body.items[i]).type.lanes));
@@ -564,17 +597,19 @@ class Lowering {
     llvm::Value* begin = single(n.operands[0]);
     llvm::Value* end = single(n.operands[1]);
     llvm::Value* middle = begin;
+    std::vector<Walk> walks = walks_of(n, begin, is_inside);
     if (n.unroll > 1) {
       llvm::Value* unroll = b_.getInt64(static_cast<uint64_t>(n.unroll));
       llvm::Value* whole = b_.CreateMul(b_.CreateSDiv(b_.CreateSub(end, begin), unroll), unroll);
       middle = b_.CreateAdd(begin, whole);
-      carried = loop(n, begin, middle, n.unroll, is_inside, std::move(carried));
+      carried = loop(n, begin, middle, n.unroll, walks, std::move(carried));
+      for (Walk& walk : walks) walk.at = b_.CreateGEP(b_.getInt8Ty(), walk.at, b_.CreateMul(walk.step, whole));
     }
     const auto* rest = n.unroll > 1 ? llvm::dyn_cast<llvm::ConstantInt>(b_.CreateSub(end, middle)) : nullptr;
     if (!rest) {
-      carried = loop(n, middle, end, 1, is_inside, std::move(carried));
+      carried = loop(n, middle, end, 1, walks, std::move(carried));
     } else {
-      carried = iterate(n, middle, rest->getSExtValue(), {}, std::move(carried));
+      carried = iterate(n, middle, rest->getSExtValue(), walks, std::move(carried));
     }
     const std::vector<Value> results = results_of(value);
     size_t next = 0;
@@ -582,11 +617,10 @@ class Lowering {
   }
 
   // From begin to end by steps of `times`, in the body so many times.
-  Carried loop(const Node& n, llvm::Value* begin, llvm::Value* end, int times, const std::vector<bool>& is_inside, Carried carried) {
+  Carried loop(const Node& n, llvm::Value* begin, llvm::Value* end, int times, std::vector<Walk> walks, Carried carried) {
     llvm::Value* is_entered = b_.CreateICmpSLT(begin, end);
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(is_entered);
     if (known && known->isZero()) return carried;
-    std::vector<Walk> walks = walks_of(n, begin, is_inside);
     llvm::BasicBlock *before = b_.GetInsertBlock(), *inside = new_block("loop"), *behind = new_block("behind");
     known ? b_.CreateBr(inside) : b_.CreateCondBr(is_entered, inside, behind);
     b_.SetInsertPoint(inside);
