@@ -622,7 +622,11 @@ class Lowering {
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(is_entered);
     if (known && known->isZero()) return carried;
     llvm::BasicBlock *before = b_.GetInsertBlock(), *inside = new_block("loop"), *behind = new_block("behind");
-    known ? b_.CreateBr(inside) : b_.CreateCondBr(is_entered, inside, behind);
+    if (known) {
+      b_.CreateBr(inside);
+    } else {
+      b_.CreateCondBr(is_entered, inside, behind);
+    }
     b_.SetInsertPoint(inside);
     llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2);
     counter->addIncoming(begin, before);

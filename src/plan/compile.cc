@@ -90,7 +90,6 @@ runtime::Executable compile(const ir::Module& module, ir::Module* used_up, const
     {
       const PassingElements::Reuse reuse;
       const LastingMemory packed(builder.packable_bytes());
-      builder.look_ahead();
       builder.add_large_kernels();
       for (const ir::GraphOrder& graph : builder.order().graphs) drafts.push_back(lower(graph, builder));
     }

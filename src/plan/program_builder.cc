@@ -95,12 +95,25 @@ ProgramBuilder::ProgramBuilder(const ir::Module& module, ir::Module* used_up, co
       order_(ir::topological_order(module)),
       concatenated_(concatenated_nodes(order_)),
       free_variables_(order_) {
+  with_threads(options_.threads, [&] { look_ahead(); });
   add_groups();
   for (const ir::GraphOrder& graph : order_.graphs) {
     function_index_.emplace(graph.graph, static_cast<uint32_t>(function_index_.size()));
   }
   for (ir::GraphOrder& graph : order_.graphs) graph.nodes = analysis::schedule(graph, free_variables_);
   if (used_up_) used_up_->erase_unused_constants();
+}
+
+// Null where it is a call.
+std::unique_ptr<runtime::Kernel> ProgramBuilder::make_group_kernel(const ir::Apply& node, const ir::Graph& function) const {
+  std::optional<AttributeSet> attributes = group_attributes(function);
+  if (!attributes || !is_reached(node.type())) return nullptr;
+  auto kernel = std::make_unique<runtime::Kernel>();
+  kernel->op = node.op().qualified;
+  kernel->num_outputs = node.num_outputs();
+  kernel->attributes = std::move(*attributes);
+  kernel->flops_per_element = flops_per_element(function);
+  return kernel;
 }
 
 // Generates the kernels of groups, several at a time. Functions that are only computed by them are no part of the program.
@@ -114,16 +127,7 @@ void ProgramBuilder::add_groups() {
   std::vector<Group> groups;
   for (const ir::GraphOrder& graph : order_.graphs) {
     for (const ir::Apply* node : graph.nodes) {
-      const ir::Graph* function = analysis::function_of_group(*node);
-      if (!function) continue;
-      groups.push_back({node, function, nullptr});
-      std::optional<AttributeSet> attributes = group_attributes(*function);
-      if (!attributes || !is_reached(node->type())) continue;
-      groups.back().kernel = std::make_unique<runtime::Kernel>();
-      groups.back().kernel->op = node->op().qualified;
-      groups.back().kernel->num_outputs = node->num_outputs();
-      groups.back().kernel->attributes = std::move(*attributes);
-      groups.back().kernel->flops_per_element = flops_per_element(*function);
+      if (const ir::Graph* function = analysis::function_of_group(*node)) groups.push_back({node, function, make_group_kernel(*node, *function)});
     }
   }
   with_threads(options_.threads, [&] {
@@ -237,6 +241,7 @@ std::unique_ptr<runtime::Kernel> ProgramBuilder::make_kernel(const ir::Apply& no
   return kernel;
 }
 
+// Lets what kernels will ask for be made at once (CompileOptions::look_ahead).
 void ProgramBuilder::look_ahead() const {
   if (!options_.look_ahead || options_.reference_only) return;
   std::vector<std::function<void()>> preparations;
@@ -244,8 +249,10 @@ void ProgramBuilder::look_ahead() const {
     for (const ir::Apply* node : graph.nodes) {
       if (node->primitive() != ir::Primitive::Operation || !is_reached(node->type()) || kernels::is_registered(node->op().qualified)) continue;
       preparations.emplace_back([this, node] {
-        const std::unique_ptr<runtime::Kernel> kernel = make_kernel(*node);
-        for (const ir::Use& use : node->operands()) kernel->inputs.push_back(describe_input(*use.node));
+        const ir::Graph* function = analysis::function_of_group(*node);
+        const std::unique_ptr<runtime::Kernel> kernel = function ? make_group_kernel(*node, *function) : make_kernel(*node);
+        if (!kernel) return;
+        for (const ir::Use& use : node->operands().subspan(function ? 1 : 0)) kernel->inputs.push_back(describe_input(*use.node));
         prepare(options_.prepared, *kernel);
       });
     }

@@ -28,8 +28,6 @@ class ProgramBuilder {
   runtime::Operand constant_closure(const ir::Graph* graph);
   // Bytes of the constants that kernels may pack: operands behind the first. Tables that rows are gathered from come first.
   size_t packable_bytes() const;
-  // Lets what kernels will ask for be made, see CompileOptions::look_ahead.
-  void look_ahead() const;
   // Prepares the kernels with large weights, the largest first: while a weight is packed there are two of it, which counts
   // least where little else has been packed.
   void add_large_kernels();
@@ -46,9 +44,11 @@ class ProgramBuilder {
 
  private:
   std::unique_ptr<runtime::Kernel> make_kernel(const ir::Apply& node) const;
+  std::unique_ptr<runtime::Kernel> make_group_kernel(const ir::Apply& node, const ir::Graph& function) const;
   void choose_kernel(const ir::Apply& node, runtime::Kernel& kernel) const;
   bool prepare(const ir::Apply& node, size_t first_operand, runtime::Kernel& kernel) const;
   bool prepare(std::span<const kernels::PreparedRegistry* const> registries, runtime::Kernel& kernel) const;
+  void look_ahead() const;
   void add_groups();
   void release_packed(const ir::Apply& node, runtime::Kernel& kernel);
 
