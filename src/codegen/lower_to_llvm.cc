@@ -465,6 +465,9 @@ class Lowering {
     llvm::Value* at;    // in the first of the iterations that are one of the machine code
   };
 
+  // Where it is after so many iterations.
+  llvm::Value* after(const Walk& walk, llvm::Value* iterations) { return b_.CreateGEP(b_.getInt8Ty(), walk.at, b_.CreateMul(walk.step, iterations)); }
+
   static bool is_zero(llvm::Value* number) {
     const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(number);
     return constant && constant->isZero();
@@ -546,8 +549,7 @@ class Lowering {
     scopes_.emplace_back();
     set(body.items[0], 0, 0, counter);
     for (const Walk& walk : walks) {
-      llvm::Value* distance = b_.CreateMul(walk.step, b_.getInt64(static_cast<uint64_t>(number)));
-      set(walk.offset, 0, 0, number == 0 ? walk.at : b_.CreateGEP(b_.getInt8Ty(), walk.at, distance));
+      set(walk.offset, 0, 0, number == 0 ? walk.at : after(walk, b_.getInt64(static_cast<uint64_t>(number))));
     }
     size_t next = 0;
     for_each_carried(body, [&](size_t i, int row, int vector) { set(body.items[i], row, vector, carried[next++]); });
@@ -603,7 +605,7 @@ class Lowering {
       llvm::Value* whole = b_.CreateMul(b_.CreateSDiv(b_.CreateSub(end, begin), unroll), unroll);
       middle = b_.CreateAdd(begin, whole);
       carried = loop(n, begin, middle, n.unroll, walks, std::move(carried));
-      for (Walk& walk : walks) walk.at = b_.CreateGEP(b_.getInt8Ty(), walk.at, b_.CreateMul(walk.step, whole));
+      for (Walk& walk : walks) walk.at = after(walk, whole);
     }
     const auto* rest = n.unroll > 1 ? llvm::dyn_cast<llvm::ConstantInt>(b_.CreateSub(end, middle)) : nullptr;
     if (!rest) {
@@ -643,12 +645,10 @@ class Lowering {
       walk.at = at;
     }
     current = iterate(n, counter, times, walks, std::move(current));
-    llvm::Value* next = b_.CreateAdd(counter, b_.getInt64(static_cast<uint64_t>(times)));
+    llvm::Value* const advance = b_.getInt64(static_cast<uint64_t>(times));
+    llvm::Value* next = b_.CreateAdd(counter, advance);
     llvm::BasicBlock* last = b_.GetInsertBlock();
-    for (const Walk& walk : walks) {
-      llvm::Value* distance = b_.CreateMul(walk.step, b_.getInt64(static_cast<uint64_t>(times)));
-      llvm::cast<llvm::PHINode>(walk.at)->addIncoming(b_.CreateGEP(b_.getInt8Ty(), walk.at, distance), last);
-    }
+    for (const Walk& walk : walks) llvm::cast<llvm::PHINode>(walk.at)->addIncoming(after(walk, advance), last);
     counter->addIncoming(next, last);
     for (size_t i = 0; i < merged.size(); ++i) merged[i]->addIncoming(current[i], last);
     b_.CreateCondBr(b_.CreateICmpSLT(next, end), inside, behind);

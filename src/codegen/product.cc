@@ -278,6 +278,12 @@ class ProductBuilder {
         [&] { return b_.load(tile, kept_sums(panel), b_.integer(code_.panel_columns())); });
   }
 
+  // Without blocks there is no other.
+  void at_last_block(const std::function<void()>& then, const std::function<void()>& otherwise) {
+    if (!code_.has_blocks()) return then();
+    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), then, otherwise);
+  }
+
   // What the epilogue reads and writes, while the sums are computed: it comes from beyond the second-level cache as a rule.
   void fetch_result(const Type& tile, Value panel) {
     if (code_.is_integer()) return;
@@ -288,14 +294,12 @@ class ProductBuilder {
       }
       b_.prefetch(tile, b_.offset(parameters_[kY], column), parameters_[kYStride], Fetch::Write);
     };
-    if (!code_.has_blocks()) return fetch();
-    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), fetch, [] {});
+    at_last_block(fetch, [] {});
   }
 
   void end(Value sums, Value panel) {
     auto finish_here = [&] { finish(sums, multiply(panel, code_.panel_columns())); };
-    if (!code_.has_blocks()) return finish_here();
-    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), finish_here, [&] { keep(sums, panel); });
+    at_last_block(finish_here, [&] { keep(sums, panel); });
   }
 
   // For the next block.
@@ -316,8 +320,7 @@ class ProductBuilder {
         finish_panel(b_, isa_, code_.tile.vectors, b_.subtract(parameters_[kColumns], column), finish_stored);
       });
     };
-    if (!code_.has_blocks()) return finish_here();
-    b_.choose(b_.less(b_.integer(0), parameters_[kIsLast]), finish_here, [&] {
+    at_last_block(finish_here, [&] {
       for (size_t i = 0; i < sums.size(); ++i) keep(sums[i], numbers[i]);
     });
   }
