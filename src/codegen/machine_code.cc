@@ -52,16 +52,16 @@ T take(llvm::Expected<T> expected) {
   return std::move(*expected);
 }
 
-// Loops come with addresses that are reduced in strength (lower_to_llvm.cc).
-void disable_strength_reduction() {
-  const auto option = llvm::cl::getRegisteredOptions().find("disable-lsr");
-  if (option == llvm::cl::getRegisteredOptions().end()) fail("LLVM has no option 'disable-lsr'");
-  static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(true);
+void set_option(llvm::StringRef name, bool value) {
+  const auto option = llvm::cl::getRegisteredOptions().find(name);
+  if (option == llvm::cl::getRegisteredOptions().end()) fail(fmt::format("LLVM has no option '{}'", name.str()));
+  static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(value);
 }
 
 const llvm::Target& target() {
   static const llvm::Target* const x86 = [] {
-    disable_strength_reduction();
+    set_option("disable-lsr", true);             // loops come with addresses that are reduced in strength (lower_to_llvm.cc)
+    set_option("x86-machine-combiner", false);  // adds up products of several steps before it adds them to sums, and runs out of registers
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

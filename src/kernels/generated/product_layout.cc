@@ -221,8 +221,10 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
     layout.integers.factors = code.factors;
     if (!read_integer_operands(data, layout)) return std::nullopt;
   }
-  constexpr int kMostVectors = 4;
-  code.tile = product_tile(code.isa, layout.columns, 1, kMostVectors, windows_of_row(data, layout));
+  // A product of halves takes a register of its own before it is added: with 16 of them, twelve sums leave room for two vectors of B.
+  constexpr int kFewRegisters = 16;
+  const int most_vectors = code.factors == Factors::Halves && describe(code.isa).registers == kFewRegisters ? 2 : 4;
+  code.tile = product_tile(code.isa, layout.columns, 1, most_vectors, windows_of_row(data, layout));
   if (const std::optional<Tile> named = tile_named(data.implementation)) {
     const auto tiles = product_tiles(code.isa);
     if (is_integer || *named == code.tile || std::ranges::find(tiles, *named) == tiles.end()) return std::nullopt;
