@@ -1,8 +1,7 @@
-// Operators that frame a tensor or blank a part of it. All of Pad's modes and CenterCropPad are one copy through an
-// index table for each axis, in which -1 stands for the padding value; but for short rows between constants.
+// Operators that frame a tensor or blank a part of it. All of Pad's modes and CenterCropPad are one copy through a
+// map of each axis, parts of which are filled; but for short rows between constants.
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "kernels/reference/arguments.h"
 #include "kernels/reference/families.h"
@@ -23,35 +22,37 @@ PadMode pad_mode(std::string_view name) {
   refuse("mode is '{}'; constant, reflect, edge and wrap exist", name);
 }
 
-// Where index i, which lies outside [0, size), is read from.
-int64_t source_index(PadMode mode, int64_t i, int64_t size) {
-  switch (mode) {
-    case PadMode::Constant: return -1;
-    case PadMode::Edge: return i < 0 ? 0 : size - 1;
-    case PadMode::Wrap: return ((i % size) + size) % size;
-    case PadMode::Reflect: {
-      if (size == 1) return 0;
-      int64_t period = 2 * (size - 1), at = ((i % period) + period) % period;
-      return at < size ? at : period - at;
-    }
-  }
-  return -1;
-}
+using Segments = boost::container::small_vector<Segment, 4>;
 
-// Fills the table of an axis that keeps [lower, upper) of its `size` elements and grows by `before` and `after`: negative
-// pads remove elements, and what the other side repeats is what is left.
-void make_pad_map(PadMode mode, int64_t size, int64_t before, int64_t after, std::span<int64_t> map) {
-  int64_t lower = std::min(std::max<int64_t>(-before, 0), size);
-  int64_t upper = std::max(lower, size - std::max<int64_t>(-after, 0));
-  int64_t kept = upper - lower;
-  const int64_t length = std::ssize(map);
+// An axis that keeps [lower, upper) of its `size` elements and grows by `before` and `after`: negative pads remove elements, and what
+// the other side repeats is what is left.
+Segments padded_axis(PadMode mode, int64_t size, int64_t before, int64_t after, int64_t length) {
+  const int64_t lower = std::min(std::max<int64_t>(-before, 0), size), upper = std::max(lower, size - std::max<int64_t>(-after, 0));
+  const int64_t kept = upper - lower, start = std::max<int64_t>(before, 0);
   if (kept == 0 && length > 0 && mode != PadMode::Constant) refuse("an empty axis can be padded by a constant only");
-  int64_t start = std::max<int64_t>(before, 0);
-  for (int64_t i = 0; i < length; ++i) {
-    int64_t at = i - start;
-    if (at < 0 || at >= kept) at = source_index(mode, at, kept);
-    map[i] = at < 0 ? -1 : at + lower;
+  const auto phase_of = [](int64_t at, int64_t period) { return (at % period + period) % period; };
+  // The longest one that begins at index `at` of what is kept.
+  const auto segment_at = [&](int64_t at) -> Segment {
+    if (at >= 0 && at < kept) return {0, kept, lower, 1};
+    const int64_t rest = at < 0 ? -at : length;
+    if (mode == PadMode::Constant) return {0, rest, -1, 0};
+    if (mode == PadMode::Edge || (mode == PadMode::Reflect && kept == 1)) return {0, rest, at < 0 ? lower : upper - 1, 0};
+    if (mode == PadMode::Wrap) {
+      const int64_t phase = phase_of(at, kept);
+      return {0, std::min(rest, kept - phase), lower + phase, 1};
+    }
+    const int64_t period = 2 * (kept - 1), phase = phase_of(at, period);
+    if (phase < kept - 1) return {0, std::min(rest, kept - 1 - phase), lower + phase, 1};
+    return {0, std::min(rest, period - phase), lower + period - phase, -1};
+  };
+  Segments segments;
+  for (int64_t i = 0; i < length; i += segments.back().length) {
+    Segment next = segment_at(i - start);
+    next.begin = i;
+    next.length = std::min(next.length, length - i);
+    segments.push_back(next);
   }
+  return segments;
 }
 
 // What is kept of each axis, copied into a tensor that is filled: for rows that are too short to be made one by one.
@@ -85,14 +86,10 @@ void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<
   if (mode == PadMode::Constant && data.dtype() != DType::String && data.rank() > 0 && shape.back() < kShortRow) {
     return fill_and_copy(data, before, after, fill, output);
   }
-  const std::span<int64_t> tables = context.workspace_of<int64_t>(static_cast<size_t>(std::reduce(shape.begin(), shape.end())));
-  boost::container::small_vector<IndexMap, 8> maps;
-  for (int64_t* table = tables.data(); int64_t length : shape) {
-    const auto d = maps.size();
-    make_pad_map(mode, data.shape()[d], before[d], after[d], {table, static_cast<size_t>(length)});
-    maps.emplace_back(table, static_cast<size_t>(length));
-    table += length;
-  }
+  boost::container::small_vector<Segments, 6> axes;
+  boost::container::small_vector<IndexMap, 6> maps;
+  for (size_t d = 0; d < shape.size(); ++d) axes.push_back(padded_axis(mode, data.shape()[d], before[d], after[d], shape[d]));
+  for (const Segments& axis : axes) maps.emplace_back(axis.data(), axis.size());
   mapped_copy(context, InputRows(data), OutputRows(output), maps, fill);
 }
 

@@ -307,6 +307,7 @@ void resize_nearest(KernelContext& context, const InputRows& data, const OutputR
   int64_t entries = 0;
   for (const ResizedAxis& axis : request.axes) entries += axis.output;
   std::span<int64_t> tables = context.workspace_of<int64_t>(static_cast<size_t>(entries));
+  Segment* segments = context.workspace_of<Segment>(static_cast<size_t>(entries)).data();
   boost::container::small_vector<IndexMap, 8> maps;
   for (int64_t* map = tables.data(); const ResizedAxis& axis : request.axes) {
     for (int64_t i = 0; i < axis.output; ++i) {
@@ -315,8 +316,9 @@ void resize_nearest(KernelContext& context, const InputRows& data, const OutputR
       const bool outside = request.transform == Transform::Crop && !(x >= 0 && x <= static_cast<float>(axis.input - 1));
       map[i] = outside ? -1 : axis.is_identity(request.transform) ? i : nearest_index(x, mode, axis.input);
     }
-    maps.emplace_back(map, static_cast<size_t>(axis.output));
+    maps.push_back(find_segments({map, static_cast<size_t>(axis.output)}, segments));
     map += axis.output;
+    segments += axis.output;
   }
   Tensor fill = context.temporary(dtype, {});
   if (dtype != DType::String) std::memset(fill.raw(), 0, fill.bytes());

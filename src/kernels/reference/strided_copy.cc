@@ -317,71 +317,97 @@ void dense_fill(DType dtype, int64_t count, void* to, const void* value) {
   });
 }
 
-namespace {
-
-// A run of consecutive indices of an IndexMap; source -1: fill.
-struct Segment {
-  int64_t begin, length, source;
-};
-
-// Into `segments`, of which there are at most as many as indices; returns those that there are.
-std::span<const Segment> find_segments(IndexMap map, Segment* segments) {
+IndexMap find_segments(std::span<const int64_t> table, Segment* segments) {
   size_t count = 0;
-  for (int64_t i = 0; i < std::ssize(map); ++i) {
-    if (count > 0) {
-      Segment& last = segments[count - 1];
-      if (map[i] == (last.source < 0 ? -1 : last.source + last.length)) {
-        ++last.length;
+  for (int64_t i = 0; i < std::ssize(table); ++i) {
+    const int64_t source = table[static_cast<size_t>(i)];
+    Segment* const last = count > 0 ? &segments[count - 1] : nullptr;
+    const bool is_filled = source < 0, continues_fill = last && last->source < 0;
+    if (last && is_filled == continues_fill) {
+      if (last->length == 1 && !is_filled) last->step = source - last->source;
+      if (is_filled || source == last->source + last->length * last->step) {
+        ++last->length;
         continue;
       }
     }
-    segments[count++] = {i, 1, map[i]};
+    segments[count++] = {i, 1, is_filled ? -1 : source, 0};
   }
   return {segments, count};
 }
 
+namespace {
+
 bool is_identity(IndexMap map, int64_t size) {
-  if (std::ssize(map) != size) return false;
-  for (int64_t i = 0; i < size; ++i) {
-    if (map[i] != i) return false;
-  }
-  return true;
+  const auto is_whole = [&](const Segment& s) { return s.length == size && s.source == 0 && (s.step == 1 || size == 1); };
+  return size == 0 ? map.empty() : map.size() == 1 && is_whole(map.front());
 }
 
 // How often a map names each index from 0 on, where it names all of them as often; else 1.
 int64_t repetitions(IndexMap map) {
-  const auto other = std::ranges::find_if(map, [&](int64_t index) { return index != map.front(); });
-  const int64_t times = other - map.begin();
+  const int64_t times = map.front().length;
   for (int64_t i = 0; i < std::ssize(map); ++i) {
-    if (map[i] != i / times) return 1;
+    const Segment& s = map[static_cast<size_t>(i)];
+    if (s.source != i || s.step != 0 || s.length != times) return 1;
   }
-  return std::ssize(map) % times == 0 ? times : 1;
+  return times;
 }
 
-// Of a row, with `run` elements for each index. A border is mirrored by segments of one element, for which memmove would take long.
+// Where an axis is at while rows are walked in order.
+class Cursor {
+ public:
+  Cursor(IndexMap map, int64_t index) : map_(map), segment_(map.begin()), index_(index) {
+    while (index >= segment_->begin + segment_->length) ++segment_;
+  }
+  // -1: what is filled.
+  int64_t source() const { return segment_->source < 0 ? -1 : segment_->source + (index_ - segment_->begin) * segment_->step; }
+  // False behind the last index, after which the first comes again.
+  bool advance() {
+    if (++index_ < segment_->begin + segment_->length) return true;
+    if (++segment_ != map_.end()) return true;
+    segment_ = map_.begin();
+    index_ = 0;
+    return false;
+  }
+
+ private:
+  IndexMap map_;
+  IndexMap::iterator segment_;
+  int64_t index_;
+};
+
+// What of a row lies in [begin, end), with `run` elements for each index.
 template <class T>
-void copy_segment(const Segment& segment, int64_t run, const T* from, T none, T* to) {
-  T* const t = to + segment.begin * run;
-  const int64_t count = segment.length * run;
+void copy_segment(const Segment& segment, int64_t begin, int64_t end, int64_t run, const T* from, T none, T* to) {
+  begin = std::max(begin, segment.begin);
+  const int64_t length = std::min(end, segment.begin + segment.length) - begin;
+  if (length <= 0) return;
+  T* const t = to + begin * run;
   if (segment.source < 0) {
-    std::fill_n(t, count, none);
-  } else if (count == 1) {
-    *t = from[segment.source * run];
+    std::fill_n(t, length * run, none);
+    return;
+  }
+  const T* const f = from + (segment.source + (begin - segment.begin) * segment.step) * run;
+  if (length * run == 1) {
+    *t = *f;
+  } else if (segment.step == 1 || length == 1) {
+    std::copy_n(f, length * run, t);
+  } else if (run > 1) {
+    for (int64_t i = 0; i < length; ++i) std::copy_n(f + i * segment.step * run, run, t + i * run);
+  } else if (segment.step == 0) {
+    std::fill_n(t, length, *f);
   } else {
-    std::copy_n(from + segment.source * run, count, t);
+    for (int64_t i = 0; i < length; ++i) t[i] = f[i * segment.step];
   }
 }
 
+// Each of `count` elements so many times.
 template <class T>
-void copy_by_map(const T* from, IndexMap map, int64_t times, T* to) {
-  const int64_t count = std::ssize(map);
+void repeat_elements(const T* from, int64_t count, int64_t times, T* to) {
   if (times == 2) {
     ANFORA_INDEPENDENT_ITERATIONS
-    for (int64_t i = 0; i < count / 2; ++i) to[2 * i] = to[2 * i + 1] = from[i];
-  } else if (times > 2) {
-    for (int64_t i = 0; i < count / times; ++i) std::fill_n(to + i * times, times, from[i]);
+    for (int64_t i = 0; i < count; ++i) to[2 * i] = to[2 * i + 1] = from[i];
   } else {
-    for (int64_t i = 0; i < count; ++i) to[i] = from[map[i]];
+    for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * times, times, from[i]);
   }
 }
 
@@ -395,14 +421,18 @@ void mapped_copy(KernelContext& context, const InputRows& source_rows, const Out
   int last = to.rank() - 1;  // the innermost axis that is not copied as it is; what is below moves in one run
   const bool are_apart = source_rows.are_apart() || target_rows.are_apart();
   while (last > 0 && !are_apart && is_identity(maps[last], from.dim(last))) --last;
-  const int64_t run = extent(to.shape(), last + 1, to.rank());
-  const int64_t row = to.dim(last) * run, rows = to.size() / row;
-  const std::span<Segment> room = context.workspace_of<Segment>(maps[last].size());
-  const std::span<const Segment> segments = find_segments(maps[last], room.data());
-  // Single elements in scattered order go through the table, longer runs through the segments.
-  const bool scattered =
-      run == 1 && std::ssize(segments) * 2 > to.dim(last) && std::ranges::find(maps[last], -1) == maps[last].end();
-  const int64_t times = scattered ? repetitions(maps[last]) : 1;
+  const IndexMap segments = maps[last];
+  const int64_t run = extent(to.shape(), last + 1, to.rank()), length = to.dim(last);
+  const int64_t row = length * run, rows = to.size() / row;
+  const int64_t times = run == 1 ? repetitions(segments) : 1;
+  // What is short of one another goes through a table.
+  const bool is_scattered = run == 1 && times == 1 && std::ssize(segments) * 4 > length && std::ranges::all_of(segments, [](const Segment& s) { return s.source >= 0; });
+  const std::span<int64_t> table = context.workspace_of<int64_t>(is_scattered ? static_cast<size_t>(length) : 0);
+  if (is_scattered) {
+    for (const Segment& s : segments) {
+      for (int64_t i = 0; i < s.length; ++i) table[static_cast<size_t>(s.begin + i)] = s.source + i * s.step;
+    }
+  }
   const int64_t row_stride = are_apart ? target_rows.stride : row;
   const Shape strides = strides_of(source_rows, from.shape());
   dispatch_by_size(to.dtype(), [&]<class T>() {
@@ -410,39 +440,44 @@ void mapped_copy(KernelContext& context, const InputRows& source_rows, const Out
     T* target = to.data<T>().data();
     T none{};
     if (fill) none = *static_cast<const T*>(fill);
-    int64_t grain = std::max<int64_t>(1, kGrainBytes / (row * static_cast<int64_t>(sizeof(T))));
-    parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-      Shape at(static_cast<size_t>(last), 0);  // of the row, in the axes before the last
-      for (int64_t d = last - 1, rest = begin; d >= 0; rest /= to.dim(static_cast<int>(d)), --d) at[d] = rest % to.dim(static_cast<int>(d));
-      const auto next = [&] {
-        for (int d = last - 1; d >= 0 && ++at[d] == to.dim(d); --d) at[d] = 0;
-      };
-      // Whether the row is that before it, as in an image that becomes larger.
-      const auto repeats_row = [&] {
-        if (last == 0 || at[last - 1] == 0) return false;
-        const int64_t* index = &maps[last - 1][static_cast<size_t>(at[last - 1])];
-        return index[0] == index[-1];
-      };
+    const auto copy_part = [&](const T* f, int64_t begin, int64_t end, T* t) {
+      if (is_scattered) {
+        for (int64_t i = begin; i < end; ++i) t[i] = f[table[static_cast<size_t>(i)]];
+      } else {
+        for (const Segment& s : segments) copy_segment(s, begin, end, run, f, none, t);
+      }
+    };
+    const int64_t bytes = row * static_cast<int64_t>(sizeof(T));
+    if (last == 0 && times == 1) {  // one row, which threads share
+      parallel_for(length, std::max<int64_t>(1, kGrainBytes * length / bytes), [&](int64_t begin, int64_t end) { copy_part(source, begin, end, target); });
+      return;
+    }
+    parallel_for(rows, std::max<int64_t>(1, kGrainBytes / bytes), [&](int64_t begin, int64_t end) {
+      boost::container::small_vector<Cursor, 8> at;  // of the row, in the axes before the last
+      for (int64_t d = last - 1, rest = begin; d >= 0; rest /= to.dim(static_cast<int>(d)), --d) at.emplace_back(maps[static_cast<size_t>(d)], rest % to.dim(static_cast<int>(d)));
+      std::ranges::reverse(at);
       T* t = target + begin * row_stride;
-      for (int64_t i = begin; i < end; ++i, t += row_stride, next()) {
-        if (i > begin && repeats_row()) {
-          std::copy_n(t - row_stride, row, t);
-          continue;
-        }
+      int64_t before = -1;  // the source of the innermost of these axes, for the row before in it
+      for (int64_t i = begin; i < end; ++i, t += row_stride) {
         int64_t offset = 0;
-        bool outside = false;
+        bool is_outside = false;
         for (int d = 0; d < last; ++d) {
-          const int64_t index = maps[d][static_cast<size_t>(at[d])];
-          outside = outside || index < 0;
+          const int64_t index = at[static_cast<size_t>(d)].source();
+          is_outside = is_outside || index < 0;
           offset += index * strides[d];
         }
-        if (outside) {
+        const int64_t here = last > 0 ? at[static_cast<size_t>(last) - 1].source() : -1;
+        if (is_outside) {
           std::fill_n(t, row, none);
-        } else if (scattered) {
-          copy_by_map(source + offset, maps[last], times, t);
+        } else if (here >= 0 && here == before) {  // as in an image that becomes larger
+          std::copy_n(t - row_stride, row, t);
+        } else if (times > 1) {
+          repeat_elements(source + offset, length / times, times, t);
         } else {
-          for (const Segment& s : segments) copy_segment(s, run, source + offset, none, t);
+          copy_part(source + offset, 0, length, t);
         }
+        before = here;
+        for (int d = last - 1; d >= 0 && !at[static_cast<size_t>(d)].advance(); --d) before = -1;
       }
     });
   });

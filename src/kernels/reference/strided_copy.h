@@ -38,9 +38,18 @@ inline const void* element_at(DType dtype, const void* data, int64_t index) {
   return static_cast<const char*>(data) + index * static_cast<int64_t>(element_bytes(dtype));
 }
 
-// to[i0, i1, …] = from[maps[0][i0], maps[1][i1], …]; maps[d] has as many entries as axis d of `to`.
-// An index of -1 on any axis stands for the element at `fill`. Not of strings where rows lie apart.
-using IndexMap = std::span<const int64_t>;
+// What `length` indices of an axis, from `begin` on, are read from: `source`, source + step, and so on; -1: a number that fills them.
+struct Segment {
+  int64_t begin, length, source, step;
+};
+
+// All indices of an axis, in order.
+using IndexMap = std::span<const Segment>;
+
+// The segments of a table of indices, where -1 stands for the number that fills; into `segments`, of which there are at most as many as indices.
+IndexMap find_segments(std::span<const int64_t> table, Segment* segments);
+
+// to[i0, i1, …] = from[maps[0][i0], maps[1][i1], …], where what is filled on any axis is the element at `fill`. Not of strings where rows lie apart.
 void mapped_copy(KernelContext& context, const InputRows& from, const OutputRows& to, std::span<const IndexMap> maps, const void* fill = nullptr);
 
 // The slices of `from` along `axis` that the valid indices name, one after the other.
