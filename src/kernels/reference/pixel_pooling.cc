@@ -82,9 +82,14 @@ class MeanOfTaps {
   V sum_{};
 };
 
-// y[i] = what the fold gives of tap[i] of all taps.
+// Windows side by side that see as many pixels: from one to the next, so many elements of x and of y further on.
+struct PixelRow {
+  int64_t windows, x_step, y_step;
+};
+
+// y[i] = what the fold gives of tap[i] of all taps, for `size` elements of each window.
 template <template <class, size_t> class Fold, class T>
-void fold_taps(std::span<const T* const> taps, int64_t size, int64_t count, T* y) {
+void fold_taps(std::span<const T* const> taps, int64_t size, PixelRow row, int64_t count, T* y) {
   constexpr auto kStep = static_cast<int64_t>(kPooledLanes<T>);
   using Vectors = Fold<T, kPooledLanes<T>>;
   const auto load = [](const T* from) {
@@ -93,31 +98,35 @@ void fold_taps(std::span<const T* const> taps, int64_t size, int64_t count, T* y
     return lanes;
   };
   const auto store = [](typename Vectors::V value, T* to) { std::memcpy(to, &value, sizeof value); };
+  if (row.x_step == size && row.y_step == size) size *= std::exchange(row.windows, 1);
   const size_t pairs = taps.size() / 2;
-  int64_t at = 0;
-  for (; at + 4 * kStep <= size; at += 4 * kStep) {
-    Vectors a, b, c, d;
-    for (size_t i = 0; i < pairs; ++i) {
-      const T *x = taps[2 * i] + at, *other = taps[2 * i + 1] + at;
-      a.add(load(x), load(other)), b.add(load(x + kStep), load(other + kStep));
-      c.add(load(x + 2 * kStep), load(other + 2 * kStep)), d.add(load(x + 3 * kStep), load(other + 3 * kStep));
+  for (int64_t window = 0, x_at = 0; window < row.windows; ++window, x_at += row.x_step, y += row.y_step) {
+    int64_t at = 0;
+    for (; at + 4 * kStep <= size; at += 4 * kStep) {
+      Vectors a, b, c, d;
+      for (size_t i = 0; i < pairs; ++i) {
+        const T *x = taps[2 * i] + x_at + at, *other = taps[2 * i + 1] + x_at + at;
+        a.add(load(x), load(other)), b.add(load(x + kStep), load(other + kStep));
+        c.add(load(x + 2 * kStep), load(other + 2 * kStep)), d.add(load(x + 3 * kStep), load(other + 3 * kStep));
+      }
+      if (taps.size() % 2 != 0) {
+        const T* x = taps.back() + x_at + at;
+        a.add(load(x)), b.add(load(x + kStep)), c.add(load(x + 2 * kStep)), d.add(load(x + 3 * kStep));
+      }
+      store(a.result(count), y + at), store(b.result(count), y + at + kStep);
+      store(c.result(count), y + at + 2 * kStep), store(d.result(count), y + at + 3 * kStep);
     }
-    if (taps.size() % 2 != 0) {
-      const T* x = taps.back() + at;
-      a.add(load(x)), b.add(load(x + kStep)), c.add(load(x + 2 * kStep)), d.add(load(x + 3 * kStep));
+    for (; at + kStep <= size; at += kStep) {
+      Vectors fold;
+      for (size_t i = 0; i < pairs; ++i) fold.add(load(taps[2 * i] + x_at + at), load(taps[2 * i + 1] + x_at + at));
+      if (taps.size() % 2 != 0) fold.add(load(taps.back() + x_at + at));
+      store(fold.result(count), y + at);
     }
-    store(a.result(count), y + at), store(b.result(count), y + at + kStep);
-    store(c.result(count), y + at + 2 * kStep), store(d.result(count), y + at + 3 * kStep);
-  }
-  for (; at + kStep <= size; at += kStep) {
-    Vectors fold;
-    for (const T* tap : taps) fold.add(load(tap + at));
-    store(fold.result(count), y + at);
-  }
-  for (; at < size; ++at) {
-    Fold<T, 1> fold;
-    for (const T* tap : taps) fold.add(tap[at]);
-    y[at] = fold.result(count);
+    for (; at < size; ++at) {
+      Fold<T, 1> fold;
+      for (const T* tap : taps) fold.add(tap[x_at + at]);
+      y[at] = fold.result(count);
+    }
   }
 }
 
@@ -142,13 +151,22 @@ void pool_pixels(const Window& window, const InputRows& rows, bool counts_paddin
   constexpr int64_t kManyTaps = 256;
   const int64_t apart = tap_lines * taps_of_line * last.output, folded_first = (tap_lines + 1) * last.input + taps_of_line * last.output;
   const bool folds_lines = tap_lines > 1 && !rows.are_apart() && (folded_first < apart || tap_lines * taps_of_line > kManyTaps);
-  struct Column {
-    int64_t first_tap, taps, counted;  // first_tap: element of a line
+  struct Columns {
+    int64_t first_tap, taps, counted, count;  // first_tap: element of a line
   };
-  Scratch<Column> columns(static_cast<size_t>(last.output));
+  const int64_t column_step = last.stride * rows.stride;
+  ScratchVector<Columns> runs;
   for (int64_t i = 0; i < last.output; ++i) {
     const WindowAxis::Taps inside = last.taps_inside(i);
-    columns[static_cast<size_t>(i)] = {(last.start(i) + inside.first * last.dilation) * rows.stride, inside.last - inside.first, counted_taps(last, i, counts_padding)};
+    const Columns column{(last.start(i) + inside.first * last.dilation) * rows.stride, inside.last - inside.first, counted_taps(last, i, counts_padding), 1};
+    const auto continues = [&](const Columns& run) {
+      return run.taps == column.taps && run.counted == column.counted && run.first_tap + run.count * column_step == column.first_tap;
+    };
+    if (!runs.empty() && continues(runs.back())) {
+      ++runs.back().count;
+    } else {
+      runs.push_back(column);
+    }
   }
   const T* from = x.data<T>().data();
   T* const to = y.tensor.data<T>().data();
@@ -173,18 +191,18 @@ void pool_pixels(const Window& window, const InputRows& rows, bool counts_paddin
       }
       for (const T*& pixel : first_pixels) pixel += rest * size;  // the image
       if (folds_lines) {
-        fold_taps<Fold, T>(first_pixels, last.input * channels, 1, folded.data());
+        fold_taps<Fold, T>(first_pixels, last.input * channels, {1, 0, 0}, 1, folded.data());
         first_pixels.assign(1, folded.data());
       }
       T* pixel_of_y = to + line * last.output * y.stride;
-      for (const Column& column : columns) {
+      for (const Columns& run : runs) {
         const T** end = taps.data();
         for (const T* pixel : first_pixels) {
-          const T* tap = pixel + column.first_tap;
-          for (int64_t i = 0; i < column.taps; ++i, tap += last.dilation * rows.stride) *end++ = tap;
+          const T* tap = pixel + run.first_tap;
+          for (int64_t i = 0; i < run.taps; ++i, tap += last.dilation * rows.stride) *end++ = tap;
         }
-        fold_taps<Fold, T>({taps.data(), end}, channels, count * column.counted, pixel_of_y);
-        pixel_of_y += y.stride;
+        fold_taps<Fold, T>({taps.data(), end}, channels, {run.count, column_step, y.stride}, count * run.counted, pixel_of_y);
+        pixel_of_y += run.count * y.stride;
       }
     }
   });
