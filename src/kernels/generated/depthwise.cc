@@ -134,12 +134,17 @@ struct DepthwisePlan : ImagePlan {
   }
 
   // Calls have more to do where there are several, but weights of the expansion must stay in the first-level cache, and so must the lines of groups. An image that
-  // is larger than the second-level one, and is read where it lies, is read once from its beginning to its end.
+  // is larger than the second-level one, and is read where it lies, is read once from its beginning to its end, or for as many panels as the first-level one has
+  // the pixels and weights of, which a tile needs.
   int64_t panels_of_block(const DepthwiseLayout& layout) const {
-    constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10;
+    constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10, kFirstLevelBytes = 24 << 10;
     if (!layout.is_depthwise() || layout.planes() > 1) return 1;
-    const int64_t panel_bytes = layout.depth * layout.code.panel_channels() * int64_t{sizeof(float)};
-    if (reads_image() && inputs() * layout.depth * int64_t{sizeof(float)} > second_level_cache() / 2) return layout.panels();
+    const int64_t width_bytes = layout.code.panel_channels() * int64_t{sizeof(float)}, panel_bytes = layout.depth * width_bytes;
+    if (reads_image() && inputs() * layout.depth * int64_t{sizeof(float)} > second_level_cache() / 2) {
+      const int64_t tile_pixels = rows.kernel * ((layout.code.tile.rows - 1) * columns.stride + columns.kernel);
+      const int64_t most = std::clamp<int64_t>(kFirstLevelBytes / ((tile_pixels + layout.taps()) * width_bytes), 1, layout.panels());
+      return ceil_div(layout.panels(), ceil_div(layout.panels(), most));
+    }
     const int64_t most = std::max<int64_t>(kChannelsAtOnce / layout.code.panel_channels(), 1);
     return layout.has_expansion() ? std::clamp<int64_t>(kWeightBytes / panel_bytes, 1, most) : most;
   }
