@@ -135,7 +135,8 @@ def add_products(cases):
     node("matmul of many small", "MatMul", floats(1000, 8, 8), floats(1000, 8, 8))
     node("matmul double", "MatMul", floats(256, 512).astype(np.float64), floats(512, 256).astype(np.float64))
     node("matmul half", "MatMul", halves(128, 768), constants=[halves(768, 768)])
-    node("matmul of bytes", "MatMulInteger", whole(128, 768, high=255, dtype=np.uint8), constants=[whole(768, 768, high=127, dtype=np.int8)])
+    # Weights of 7 bits: with more, sums of pairs saturate in ONNX Runtime without VNNI.
+    node("matmul of bytes", "MatMulInteger", whole(128, 768, high=255, dtype=np.uint8), constants=[whole(768, 768, high=63, dtype=np.int8)])
     node("gemm transposed", "Gemm", floats(256, 512), constants=[floats(1000, 512), floats(1000)], transB=1)
     node("einsum bid,bjd->bij", "Einsum", floats(8, 128, 64), floats(8, 256, 64), equation="bid,bjd->bij")
     node("einsum abc,bcd->abd", "Einsum", floats(16, 12, 64), floats(12, 64, 96), equation="abc,bcd->abd")
