@@ -244,7 +244,9 @@ void expect_generated(std::string_view op, const AttributeSet& attributes, const
     input.dtype = inputs[i].dtype();
     values.push_back(inputs[i].defined() ? Datum(inputs[i]) : Datum());
     if (inputs[i].defined()) input.shape = inputs[i].shape();
-    if (open_shapes && i != 1 && input.shape && !input.shape->empty()) std::fill(input.shape->begin(), input.shape->end() - 1, -1);
+    const std::ptrdiff_t known_axes = i == 1 ? 2 : 1;  // of weights that are no constant, the matrix
+    const bool is_open = open_shapes && input.shape && std::ssize(*input.shape) >= known_axes && (i != 1 || !has_constant_weights);
+    if (is_open) std::fill(input.shape->begin(), input.shape->end() - known_axes, -1);
     if (has_constant_weights && (i == 1 || i == 5)) input.constant = inputs[i];  // of integers, the zero points of the weights
   }
   const auto kernel = generate_product(data);

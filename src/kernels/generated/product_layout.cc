@@ -157,8 +157,9 @@ std::vector<int64_t> ProductLayout::of_code() const {
 std::optional<StridedOperand> weights_matrix(const KernelData& data, const ProductAttributes& attributes) {
   const InputDescription& weights = data.input(1);
   if (!weights.constant.defined()) {
-    if (data.op != kIntegerProduct || !weights.is_static() || weights.shape->size() < 2) return std::nullopt;
-    return StridedOperand::dense(Shape(weights.shape->end() - 2, weights.shape->end()));
+    if (data.op != kIntegerProduct || !weights.shape || weights.shape->size() < 2) return std::nullopt;
+    Shape matrix(weights.shape->end() - 2, weights.shape->end());
+    return matrix[0] < 0 || matrix[1] < 0 ? std::nullopt : std::optional(StridedOperand::dense(matrix));
   }
   const Shape& shape = weights.constant.shape();
   if (data.op == kConvolution || data.op == kPointwise) {
