@@ -642,6 +642,9 @@ bool may_agree(const Type* a, const Type* b) {
     return !is_reached(type) || (type->is_tensor() && type->dtype() == DType::Undefined && !type->has_rank());
   };
   if (a == b || says_nothing(a) || says_nothing(b)) return true;
+  // What is known to be there, or not to be, is a value of an optional's type.
+  if (a->kind() == TypeKind::Optional && b->kind() != TypeKind::Optional) return b->is_none() || may_agree(a->element(), b);
+  if (b->kind() == TypeKind::Optional && a->kind() != TypeKind::Optional) return may_agree(b, a);
   if (a->kind() != b->kind()) return false;
   auto is_some_function = [&](const Type* f) { return f->parameters().empty() && says_nothing(f->result()); };
   if (a->is_func() && (is_some_function(a) || is_some_function(b))) return true;
