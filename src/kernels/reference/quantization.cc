@@ -129,16 +129,21 @@ Limits limits_of(DType dtype) {
 }
 
 // saturate(round(quotient) + zero point); NaN becomes the lowest.
-template <class Int>
-void store_quantized(const float* quotients, const float* zeros, int64_t stride, Limits limits, void* out, int64_t n) {
-  Int* y = static_cast<Int*>(out);
+template <class Int, bool kHasOneZero>
+void store_quantized(const float* quotients, const float* zeros, Limits limits, Int* y, int64_t n) {
+  const float zero = zeros[0];
   ANFORA_INDEPENDENT_ITERATIONS
   for (int64_t i = 0; i < n; ++i) {
-    float value = std::nearbyint(quotients[i]) + zeros[i * stride];
+    float value = std::nearbyint(quotients[i]) + (kHasOneZero ? zero : zeros[i]);
     value = value >= limits.low ? value : limits.low;
     value = value <= limits.high ? value : limits.high;
     y[i] = static_cast<Int>(static_cast<int32_t>(value));
   }
+}
+template <class Int>
+void store_quantized(const float* quotients, const float* zeros, int64_t stride, Limits limits, void* out, int64_t n) {
+  const auto store = stride == 0 ? store_quantized<Int, true> : store_quantized<Int, false>;
+  store(quotients, zeros, limits, static_cast<Int*>(out), n);
 }
 
 // The element types with the storage of `Int` have its loop, with limits of their own.
@@ -217,8 +222,10 @@ void quantize_linear(KernelContext& context) {
       cast_elements(x.dtype(), at(x, x_at + done), DType::F32, block, n);
       round_to(precision, block, n);
       if (stride == 0) {
-        for (int64_t i = 0; i < n; ++i) block[i] /= *scale;
+        const float divisor = *scale;
+        for (int64_t i = 0; i < n; ++i) block[i] /= divisor;
       } else {
+        ANFORA_INDEPENDENT_ITERATIONS
         for (int64_t i = 0; i < n; ++i) block[i] /= scale[i];
       }
       round_to(precision, block, n);
@@ -244,8 +251,8 @@ void dequantize_linear(KernelContext& context) {
       const float* zero = zero_point ? zeros.data<float>().data() + scale_at + done * stride : nullptr;
       cast_elements(x.dtype(), at(x, x_at + done), DType::F32, block, n);
       if (stride == 0) {
-        const float shift = zero ? *zero : 0.0f;
-        for (int64_t i = 0; i < n; ++i) block[i] = (block[i] - shift) * *scale;
+        const float shift = zero ? *zero : 0.0f, factor = *scale;
+        for (int64_t i = 0; i < n; ++i) block[i] = (block[i] - shift) * factor;
       } else {
         for (int64_t i = 0; i < n; ++i) block[i] = (block[i] - (zero ? zero[i] : 0.0f)) * scale[i];
       }
