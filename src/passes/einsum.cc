@@ -115,10 +115,10 @@ class Equation {
       const std::optional<std::string> before = from && from->has_rank() ? letters_before(*from, *part.type(), letters) : std::nullopt;
       return before && descend(0, *before);
     }
-    if (part.is("ReduceSum")) {
+    if (part.is("ReduceSum") || part.is("Squeeze")) {  // an axis of length 1 that goes is summed over
       const int before_sum = rank_of(part.input(0));
       if (before_sum < 0) return false;
-      const bool keeps_axes = part.attributes().get_int("keepdims", 1) != 0;  // of length 1
+      const bool keeps_axes = part.is("ReduceSum") && part.attributes().get_int("keepdims", 1) != 0;  // of length 1
       std::string before = letters;
       for (int64_t axis : axes_of(part, before_sum)) {
         if (!keeps_axes) before.insert(before.begin() + axis, 'a');
