@@ -133,9 +133,9 @@ struct DepthwisePlan : ImagePlan {
     line_pixels += columns.start(last - 1) + columns.reach() - begin;
   }
 
-  // Calls have more to do where there are several, but weights of the expansion must stay in the first-level cache, and so must the lines of groups. An image that
-  // is larger than the second-level one, and is read where it lies, is read once from its beginning to its end, or for as many panels as the first-level one has
-  // the pixels and weights of, which a tile needs.
+  // Calls have more to do where there are several, but weights of the expansion must stay in the first-level cache, and so must the lines of groups. An image
+  // that is larger than the second-level one, and is read where it lies, is read for as many panels at once as leave a tile's pixels and weights in the first-level
+  // one: mostly for all, from its beginning to its end.
   int64_t panels_of_block(const DepthwiseLayout& layout) const {
     constexpr int64_t kChannelsAtOnce = 64, kWeightBytes = 24 << 10, kFirstLevelBytes = 24 << 10;
     if (!layout.is_depthwise() || layout.planes() > 1) return 1;
