@@ -457,16 +457,15 @@ void mapped_copy(KernelContext& context, const InputRows& source_rows, const Out
       for (int64_t d = last - 1, rest = begin; d >= 0; rest /= to.dim(static_cast<int>(d)), --d) at.emplace_back(maps[static_cast<size_t>(d)], rest % to.dim(static_cast<int>(d)));
       std::ranges::reverse(at);
       T* t = target + begin * row_stride;
-      int64_t before = -1;  // the source of the innermost of these axes, for the row before in it
+      int64_t before = -1;  // what `here` was for the row before, in the same image
       for (int64_t i = begin; i < end; ++i, t += row_stride) {
-        int64_t offset = 0;
+        int64_t offset = 0, here = -1;  // here: the source of the innermost of these axes
         bool is_outside = false;
         for (int d = 0; d < last; ++d) {
-          const int64_t index = at[static_cast<size_t>(d)].source();
-          is_outside = is_outside || index < 0;
-          offset += index * strides[d];
+          here = at[static_cast<size_t>(d)].source();
+          is_outside = is_outside || here < 0;
+          offset += here * strides[d];
         }
-        const int64_t here = last > 0 ? at[static_cast<size_t>(last) - 1].source() : -1;
         if (is_outside) {
           std::fill_n(t, row, none);
         } else if (here >= 0 && here == before) {  // as in an image that becomes larger
