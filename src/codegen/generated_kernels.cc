@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <ranges>
 #include <set>
 #include <tuple>
 
@@ -127,18 +128,18 @@ kernels::generated::GeneratedGroup group_code(const kernels::generated::GroupCod
 }
 
 MachineCode attention_code(const kernels::generated::AttentionCode& code,
-                           std::span<const kernels::generated::AttentionEntry> entries) {
+                           std::span<const int> numbers) {
   std::vector<Function> functions;
-  for (const kernels::generated::AttentionEntry& entry : entries) functions.push_back(attention_function(code, entry));
+  for (int number : numbers) functions.push_back(attention_function(code, kernels::generated::AttentionEntry::of(number)));
   return shared_code(functions, code.isa);
 }
 
 MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
-                           std::span<const kernels::generated::DepthwiseEntry> entries) {
-  using Kind = kernels::generated::DepthwiseEntry::Kind;
+                           std::span<const int> numbers) {
+  using kernels::generated::DepthwiseEntry;
   std::vector<Function> functions;
-  for (const auto& entry : entries)
-    functions.push_back(entry.kind == Kind::Expansion ? product_function(*code.expansion, entry.rows) : depthwise_function(code, entry.rows));
+  for (const DepthwiseEntry& entry : numbers | std::views::transform(DepthwiseEntry::of))
+    functions.push_back(entry.kind == DepthwiseEntry::Kind::Expansion ? product_function(*code.expansion, entry.rows) : depthwise_function(code, entry.rows));
   return shared_code(functions, code.isa);
 }
 

@@ -93,6 +93,8 @@ class PreparedKernel {
   virtual bool writes_rows_apart(size_t /*i*/) const { return false; }
   // Whether input i is read by KernelContext::input_rows().
   virtual bool reads_rows_apart(size_t /*i*/) const { return false; }
+  // Adds to the data what runs with other shapes would make first: before it is saved. One call at a time, while other threads may run the kernel.
+  virtual void complete() const {}
 };
 
 // A prepared kernel with what it needs to run outside of a machine, by one thread at a time.

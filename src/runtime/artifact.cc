@@ -12,6 +12,7 @@
 #include <cereal/types/variant.hpp>
 #include <cereal/types/vector.hpp>
 #include <cstring>
+#include <mutex>
 #include <sstream>
 
 #include "anfora/error.h"
@@ -354,6 +355,11 @@ std::string artifact_origin() { return fmt::format("anfora {}, {}", ANFORA_VERSI
 
 void save_artifact(const Executable& executable, const std::filesystem::path& path) {
   const Program& program = executable.program();
+  static std::mutex saving;
+  const std::lock_guard lock(saving);
+  for (const std::unique_ptr<Kernel>& kernel : program.kernels) {
+    if (kernel->prepared) kernel->prepared->complete();
+  }
   ElementsToWrite elements;
   std::ostringstream body;
   {

@@ -350,6 +350,7 @@ TEST_P(GeneratedAttention, IsExact) {
     for (int threads : {1, 2})
       with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(run(*kernel)[0].tensor(), results[0].tensor())); });
     // The data alone says all.
+    kernel->complete();
     kernels::KernelData copied = data;
     for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
     const auto loaded = generated_kernels().load(copied);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <thread>
 
 #include "anfora/error.h"
 #include "both_ways.h"
@@ -17,6 +18,7 @@
 #include "codegen/group.h"
 #include "codegen/product.h"
 #include "kernels/generated/product.h"
+#include "kernels/generated/product_layout.h"
 #include "kernels/generated/registry.h"
 #include "prepared.h"
 
@@ -272,6 +274,7 @@ void expect_generated(std::string_view op, const AttributeSet& attributes, const
   else
     expect_close(result, expected, tolerance);
   with_threads(1, [&] { EXPECT_TRUE(Tensor::identical(run(*kernel), result)) << "depends on threads"; });
+  kernel->complete();
   kernels::KernelData copied = data;
   for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
   const auto loaded = generated_kernels().load(copied);
@@ -282,6 +285,55 @@ void expect_generated(std::string_view op, const AttributeSet& attributes, const
 }
 
 using Dims = std::vector<int64_t>;
+
+// Several threads at once ask for code that is not there yet; what is saved has all of it.
+TEST(GeneratedProduct, CodeOfOtherSizesIsMadeByTheRunThatNeedsIt) {
+  constexpr int64_t kDepth = 24, kColumns = 40, kMostRows = 2 * kMostTileRows + 1;
+  const Tensor weights = random_tensor({kDepth, kColumns}, 1), rows = random_tensor({kMostRows, kDepth}, 2);
+  auto first_rows = [](const Tensor& of, int64_t count) {
+    return Tensor::view(DType::F32, Shape{count, of.dim(1)}, const_cast<void*>(of.raw()), nullptr);
+  };
+  const auto description = [](Shape shape, Tensor constant = {}) {
+    return kernels::InputDescription{.present = true, .dtype = DType::F32, .shape = std::move(shape), .constant = std::move(constant)};
+  };
+  kernels::KernelData data{"MatMul", {}, {description({-1, kDepth}), description(weights.shape(), weights)}, 1};
+  const auto kernel = generate_product(data);
+  ASSERT_TRUE(kernel);
+  data.implementation = "generated:product";
+  auto run = [&](const kernels::PreparedKernel& of, int64_t count) {
+    const Datum x(first_rows(rows, count)), w(weights);
+    const std::array<const Datum*, 2> inputs{&x, &w};
+    Datum result;
+    kernels::PreparedRun(of).run({}, inputs, {&result, 1});
+    return result.tensor();
+  };
+  const auto code_bytes = [&] { return find_packed(data, kernels::generated::kCode)->elements.bytes(); };
+  const size_t bytes_at_first = code_bytes();
+  kernels::KernelData without_all = data;
+  EXPECT_FALSE(generated_kernels().load(without_all)) << "code is missing, and nobody can make it";
+
+  std::vector<Tensor> results(static_cast<size_t>(kMostRows) + 1);
+  std::vector<std::thread> callers;
+  for (int64_t caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&, caller] {
+      for (int64_t count = 1 + caller; count <= kMostRows; count += 3) results[static_cast<size_t>(count)] = run(*kernel, count);
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  for (int64_t count = 1; count <= kMostRows; ++count) {
+    EXPECT_TRUE(Tensor::identical(results[static_cast<size_t>(count)], first_rows(results.back(), count))) << count;
+  }
+  EXPECT_EQ(code_bytes(), bytes_at_first);
+  kernel->complete();
+  const size_t bytes_of_all = code_bytes();
+  EXPECT_GT(bytes_of_all, bytes_at_first);
+  kernel->complete();
+  EXPECT_EQ(code_bytes(), bytes_of_all);
+  kernels::KernelData copied = data;
+  const auto loaded = generated_kernels().load(copied);
+  ASSERT_TRUE(loaded);
+  for (int64_t count = 1; count <= kMostRows; ++count) EXPECT_TRUE(Tensor::identical(run(*loaded, count), results[static_cast<size_t>(count)])) << count;
+}
 
 TEST(GeneratedProduct, Shapes) {
   struct Case {

@@ -52,6 +52,7 @@ inline void expect_the_same_again(const Prepared& prepared, const Tensor& result
   for (int threads : {1, 2, 3, 7, 16})
     with_threads(threads, [&] { EXPECT_TRUE(Tensor::identical(prepared.run(*prepared.kernel), result)) << threads; });
   expect_rows_apart(*prepared.kernel, prepared.data.attributes, prepared.pointers(), {&result, 1});
+  prepared.kernel->complete();
   kernels::KernelData copied = prepared.data;
   for (size_t i = 0; i < copied.inputs.size(); ++i) {
     Tensor& constant = copied.inputs[i].constant;

@@ -83,6 +83,7 @@ void check(const Operator& of, const Sizes& sizes, const std::string& direction,
   expect_same(layer.run(*of_any_size), results);
 
   // From the data alone, without the weights that are packed.
+  kernel->complete();
   kernels::KernelData copied = layer.data;
   for (kernels::PackedConstant& packed : copied.packed) packed.elements = packed.elements.clone();
   for (size_t i : {1, 2}) {

@@ -169,8 +169,8 @@ TEST(OnednnWinograd, ProductsOfAnyTilesAreThoseOfAll) {
   for (int64_t columns : {16, 40}) {
     for (int64_t rows : {1, 5, 13, 15, 29, 43, 100}) {
       kernels::KernelData data;
-      const auto products = kernels::generated::PanelProducts::prepare(data, 0, {kDepth, columns}, rows, codegen::product_generator());
-      ASSERT_TRUE(products);
+      auto products = kernels::generated::PanelProducts::lay_out(data, 0, {kDepth, columns});
+      ASSERT_TRUE(products && products->prepare(data, 0, rows, codegen::product_generator()));
       const Tensor a = random_tensor({rows, products->a_stride()}, 1), b = random_tensor({kDepth, products->width()}, 2);
       Tensor all = Tensor::zeros(DType::F32, Shape{rows, products->y_stride()});
       auto multiply = [&](Tensor& y, int64_t first, int64_t last) {

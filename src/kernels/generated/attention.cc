@@ -15,9 +15,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <set>
 #include <utility>
 
+#include "kernels/generated/code_entries.h"
 #include "kernels/generated/hidden_keys.h"
 #include "kernels/reference/attention.h"
 #include "support/parallel.h"
@@ -27,7 +29,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kAttentionCodeVersion = 1;
+constexpr int64_t kAttentionCodeVersion = 2;
 
 constexpr int64_t kFewRows = 8;       // for which keys are not packed, as measured
 constexpr int64_t kRowsOfStrip = 24;  // a multiple of those of most tiles
@@ -52,23 +54,18 @@ struct AttentionRows {
 // What is decided of Attention before it runs.
 struct AttentionPlan {
   AttentionCode code;
-  std::vector<AttentionEntry> entries;  // sorted
+  std::optional<AttentionRows> rows;  // where they are known
 
   std::vector<int64_t> numbers() const {
-    std::vector<int64_t> all{kAttentionCodeVersion,
-                             static_cast<int64_t>(code.isa),
-                             code.scores.rows,
-                             code.scores.vectors,
-                             code.values.rows,
-                             code.values.vectors,
-                             code.has_edge ? 1 : 0,
-                             static_cast<int64_t>(code.bias),
-                             code.has_cap ? 1 : 0};
-    for (const AttentionEntry& entry : entries) {
-      all.push_back(static_cast<int64_t>(entry.kind));
-      all.push_back(entry.rows);
-    }
-    return all;
+    return {kAttentionCodeVersion,
+            static_cast<int64_t>(code.isa),
+            code.scores.rows,
+            code.scores.vectors,
+            code.values.rows,
+            code.values.vectors,
+            code.has_edge ? 1 : 0,
+            static_cast<int64_t>(code.bias),
+            code.has_cap ? 1 : 0};
   }
 };
 
@@ -95,19 +92,28 @@ HeadLayout known_layout(const KernelData& data, size_t i, int64_t num_heads) {
   return layout;
 }
 
-// The numbers of rows that tiles have where `rows` are divided into strips, and these into tiles; all where it is not known.
-std::vector<int> tile_rows(int64_t rows, const Tile& tile) {
+// The numbers of rows that tiles have where so many are divided into strips, and these into tiles.
+std::vector<int> tile_rows(const Tiling& strips, const Tile& tile) {
   std::set<int> counts;
-  if (rows <= 0) {
-    for (int i = 1; i <= tile.rows; ++i) counts.insert(i);
-    return {counts.begin(), counts.end()};
-  }
-  const Tiling strips(rows, {.rows = static_cast<int>(kRowsOfStrip), .vectors = 1});
-  for (int64_t strip : {int64_t{0}, strips.count - 1}) {
-    const Tiling tiles(strips.rows_of(strip), tile);
-    for (int64_t i : {int64_t{0}, tiles.count - 1}) counts.insert(tiles.rows_of(i));
+  for (int rows : strips.rows_of_tiles()) {
+    for (int count : Tiling(rows, tile).rows_of_tiles()) counts.insert(count);
   }
   return {counts.begin(), counts.end()};
+}
+
+// Of tiles of scores and of values, those of such rows.
+std::vector<int> attention_entries(const std::vector<int>& scores, const std::vector<int>& values, bool are_few, bool are_many) {
+  using Kind = AttentionEntry::Kind;
+  std::vector<AttentionEntry> entries{{Kind::Bias, 0}, {Kind::Probabilities, 0}};
+  for (int rows : values) entries.push_back({Kind::Values, rows});
+  if (are_few) entries.push_back({Kind::ScoresOfFew, 0});
+  if (are_many) {
+    entries.push_back({Kind::Pack, 0});
+    for (int rows : scores) entries.push_back({Kind::Scores, rows});
+  }
+  std::vector<int> numbers;
+  std::ranges::transform(entries, std::back_inserter(numbers), &AttentionEntry::number);
+  return numbers;
 }
 
 std::optional<AttentionPlan> plan_attention(const KernelData& data, Isa isa) {
@@ -135,19 +141,7 @@ std::optional<AttentionPlan> plan_attention(const KernelData& data, Isa isa) {
   code.values = product_tile(isa, v.size > 0 ? v.size : code.scores.vectors * describe(isa).lanes);
   code.has_edge = v.size <= 0 || v.size % code.panel_columns() != 0;
 
-  const bool is_known = q.heads > 0 && k.heads > 0 && q.sequence > 0;
-  const AttentionRows rows(q, k.heads, q.packed || is_sequence_first(data.attributes, 3));
-  using Kind = AttentionEntry::Kind;
-  const int64_t count = is_known ? rows.count : -1;
-  plan.entries.push_back({Kind::Bias, 0});
-  plan.entries.push_back({Kind::Probabilities, 0});
-  for (int n : tile_rows(count, code.values)) plan.entries.push_back({Kind::Values, n});
-  if (!is_known || rows.are_few()) plan.entries.push_back({Kind::ScoresOfFew, 0});
-  if (!is_known || !rows.are_few()) {
-    plan.entries.push_back({Kind::Pack, 0});
-    for (int n : tile_rows(count, code.scores)) plan.entries.push_back({Kind::Scores, n});
-  }
-  std::ranges::sort(plan.entries);
+  if (q.heads > 0 && k.heads > 0 && q.sequence > 0) plan.rows = AttentionRows(q, k.heads, q.packed || is_sequence_first(data.attributes, 3));
   return plan;
 }
 
@@ -159,32 +153,22 @@ class AttentionKernel : public PreparedKernel {
 
   // False where there is no code for it, and none can be made.
   bool prepare(KernelData& data, AttentionGenerator generate) {
-    std::vector<int64_t> expected = plan_.numbers();
-    const size_t count = expected.size();
-    if (data.packed.empty()) {
-      if (!generate) return false;
-      MachineCode code = generate(plan_.code, plan_.entries);
-      expected.insert(expected.end(), code.entries.begin(), code.entries.end());
-      data.packed.push_back({0, std::move(expected), std::move(code.bytes)});
-    } else if (data.packed.front().layout.size() != count + plan_.entries.size() ||
-               !std::ranges::equal(expected, std::span(data.packed.front().layout).first(count))) {
-      return false;
-    }
-    const PackedConstant& packed = data.packed.front();
-    const std::span<const int64_t> offsets = std::span(packed.layout).subspan(count);
-    code_ = ExecutableCode::map(
-        {.isa = plan_.code.isa, .entries = {offsets.begin(), offsets.end()}, .bytes = packed.elements});
-    scores_.resize(static_cast<size_t>(plan_.code.scores.rows) + 1);
-    values_.resize(static_cast<size_t>(plan_.code.values.rows) + 1);
-    for (size_t i = 0; i < offsets.size(); ++i) entry(plan_.entries[i]) = code_->entry(offsets[i]);
-    return true;
+    const AttentionCode& code = plan_.code;
+    CodeEntries::Wanted wanted{.first = attention_entries(rows_of_many(code.scores), rows_of_many(code.values), false, true),
+                               .all = attention_entries(rows_up_to(code.scores), rows_up_to(code.values), true, true)};
+    if (plan_.rows) wanted = CodeEntries::Wanted::exactly(used_entries(*plan_.rows));
+    return entries_.prepare(data, 0, {plan_.numbers()}, std::move(wanted), CodeEntries::made_by(generate, code));
   }
 
-  void run(KernelContext& context, State*) const override {
+  std::unique_ptr<State> make_state() const override { return std::make_unique<LastRows>(); }
+  void complete() const override { entries_.complete(); }
+
+  void run(KernelContext& context, State* state) const override {
     const Attention a = read_attention(context);
     Tensor& y = context.allocate_output(0, DType::F32, a.y.shape());
     if (y.size() == 0) return;
     const AttentionRows rows(a.q, a.k.heads, a.y.packed);
+    if (std::exchange(static_cast<LastRows&>(*state).count, rows.count) != rows.count) entries_.require(used_entries(rows));
     const Run run{.a = a,
                   .q = context.input(0).data<float>().data(),
                   .k = a.keys.data<float>().data(),
@@ -207,6 +191,11 @@ class AttentionKernel : public PreparedKernel {
   }
 
  private:
+  // Of a head, in the last run.
+  struct LastRows : State {
+    int64_t count = 0;
+  };
+
   struct Run {
     const Attention& a;
     const float *q, *k, *v;
@@ -221,18 +210,11 @@ class AttentionKernel : public PreparedKernel {
   // Of a strip's scores: as panels are stored whole, and rows are written up to the next whole vector from any key on.
   int64_t score_stride() const { return block_keys() + lanes(); }
 
-  EntryPoint& entry(const AttentionEntry& wanted) {
-    using Kind = AttentionEntry::Kind;
-    switch (wanted.kind) {
-      case Kind::Pack: return pack_;
-      case Kind::ScoresOfFew: return scores_of_few_;
-      case Kind::Bias: return bias_;
-      case Kind::Probabilities: return probabilities_;
-      case Kind::Scores: return scores_[static_cast<size_t>(wanted.rows)];
-      case Kind::Values: return values_[static_cast<size_t>(wanted.rows)];
-    }
-    return pack_;
+  std::vector<int> used_entries(const AttentionRows& rows) const {
+    const Tiling strips = rows.strips();
+    return attention_entries(tile_rows(strips, plan_.code.scores), tile_rows(strips, plan_.code.values), rows.are_few(), !rows.are_few());
   }
+  EntryPoint entry(AttentionEntry::Kind kind, int rows = 0) const { return entries_[AttentionEntry{kind, rows}.number()]; }
 
   // What a thread writes to.
   struct Memory {
@@ -257,6 +239,8 @@ class AttentionKernel : public PreparedKernel {
 
   // Some strips of a head.
   class UnitOfWork {
+    using Kind = AttentionEntry::Kind;
+
    public:
     UnitOfWork(const AttentionKernel& kernel, const Run& run, Memory& memory, int64_t b, int64_t h)
         : kernel_(kernel), run_(run), a_(run.a), memory_(memory), b_(b) {
@@ -352,7 +336,7 @@ class AttentionKernel : public PreparedKernel {
         arguments[P::kKeys] = address_of(from);
         arguments[P::kKeyStride] = stride;
         arguments[P::kPanel] = address_of(memory_.panels.data() + key / width * panel_size() + key % width);
-        kernel_.pack_(arguments.data());
+        kernel_.entry(Kind::Pack)(arguments.data());
       }
     }
 
@@ -388,7 +372,7 @@ class AttentionKernel : public PreparedKernel {
       for (int64_t i = 0; i < tiles.count; ++i) {
         arguments[P::kQueries] = address_of(q_.data + (row + tiles.first_row(i)) * q_.row_stride);
         arguments[P::kScores] = address_of(scores_at(tiles.first_row(i), first * width));
-        kernel_.scores_[static_cast<size_t>(tiles.rows_of(i))](arguments.data());
+        kernel_.entry(Kind::Scores, tiles.rows_of(i))(arguments.data());
       }
     }
 
@@ -408,7 +392,7 @@ class AttentionKernel : public PreparedKernel {
       arguments[P::kScale] = address_of(&a_.scale);
       arguments[P::kScores] = address_of(scores_at(0, begin - block));
       arguments[P::kScoreStride] = kernel_.score_stride();
-      kernel_.scores_of_few_(arguments.data());
+      kernel_.entry(Kind::ScoresOfFew)(arguments.data());
     }
 
     // Of rows at once that see the same keys and whose bias lies at equal distances. What they do not see becomes −∞.
@@ -436,7 +420,7 @@ class AttentionKernel : public PreparedKernel {
           arguments[P::kBias] = address_of(mask.raw()) + (mask_row(row + i) + first) * bytes;
         }
         arguments[P::kMaxima] = address_of(memory_.maxima.data() + i * lanes);
-        kernel_.bias_(arguments.data());
+        kernel_.entry(Kind::Bias)(arguments.data());
         // Up to a whole vector of all keys, the code does that.
         for (int64_t k = i; k < i + count && (first > begin || last < end); ++k) {
           std::fill(scores_at(k, begin - block), scores_at(k, first - block), kHidden);
@@ -461,7 +445,7 @@ class AttentionKernel : public PreparedKernel {
       arguments[P::kDecays] = address_of(memory_.decays.data());
       arguments[P::kFactors] = address_of(memory_.factors.data());
       arguments[P::kIsLast] = is_last;
-      kernel_.probabilities_(arguments.data());
+      kernel_.entry(Kind::Probabilities)(arguments.data());
     }
 
     void sum(int64_t row, int64_t rows, int64_t block, int64_t begin, int64_t end, bool is_first) {
@@ -483,7 +467,7 @@ class AttentionKernel : public PreparedKernel {
         arguments[P::kY] = address_of(y_.data + (row + at) * y_.row_stride);
         arguments[P::kDecays] = address_of(memory_.decays.data() + at);
         arguments[P::kFactors] = address_of(memory_.factors.data() + at);
-        kernel_.values_[static_cast<size_t>(tiles.rows_of(i))](arguments.data());
+        kernel_.entry(Kind::Values, tiles.rows_of(i))(arguments.data());
       }
     }
 
@@ -498,10 +482,7 @@ class AttentionKernel : public PreparedKernel {
   };
 
   AttentionPlan plan_;
-  std::shared_ptr<const ExecutableCode> code_;
-  // Null where no shape has use for it; by number of rows.
-  EntryPoint pack_ = nullptr, scores_of_few_ = nullptr, bias_ = nullptr, probabilities_ = nullptr;
-  std::vector<EntryPoint> scores_, values_;
+  CodeEntries entries_;
 };
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace anfora::kernels::generated {
 
-// Makes those entries, in that order.
-using AttentionGenerator = MachineCode (*)(const AttentionCode& code, std::span<const AttentionEntry> entries);
+// Makes the entries of those numbers (AttentionEntry), in that order.
+using AttentionGenerator = MachineCode (*)(const AttentionCode& code, std::span<const int> numbers);
 
 // Null where an element type is not f32 (of the mask: f32 or bool), or scores are asked for. Code that the data has already is taken as it
 // is; without a generator, it must be there. Throws as ExecutableCode::map().

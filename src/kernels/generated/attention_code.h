@@ -15,7 +15,6 @@
 // Every row is computed in the same way in each entry: so results do not depend on how rows are split among threads.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -42,7 +41,11 @@ struct AttentionEntry {
   enum class Kind : uint8_t { Pack, ScoresOfFew, Bias, Probabilities, Scores, Values };
   Kind kind = Kind::Pack;
   int rows = 0;  // of Scores and Values: of the tile
-  auto operator<=>(const AttentionEntry&) const = default;
+  int number() const { return static_cast<int>(kind) * kNumbersOfKind + rows; }
+  static AttentionEntry of(int number) { return {static_cast<Kind>(number / kNumbersOfKind), number % kNumbersOfKind}; }
+
+ private:
+  static constexpr int kNumbersOfKind = 32;
 };
 
 // The arguments of the entries, in order. Strides count in elements.

@@ -22,7 +22,9 @@
 #include <algorithm>
 #include <array>
 #include <boost/container/small_vector.hpp>
+#include <set>
 
+#include "kernels/generated/code_entries.h"
 #include "kernels/generated/image_plan.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
@@ -40,7 +42,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kDepthwiseVersion = 4;
+constexpr int64_t kDepthwiseVersion = 5;
 
 enum PackedDepthwise : uint8_t { kDepthwiseCode, kFilterPanels, kExpansionPanels };
 
@@ -259,6 +261,7 @@ class DepthwiseKernel : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+  void complete() const override { entries_.complete(); }
   bool writes_rows_apart(size_t i) const override { return i == 0; }
   bool reads_rows_apart(size_t i) const override { return plan_ && (i == kInput || i == kAddend); }  // else a run may be the reference kernel's
   bool has_packed(size_t i) const override { return i == kFilterWeights || i == kExpansionWeights; }
@@ -266,7 +269,11 @@ class DepthwiseKernel : public PreparedKernel {
   void run(KernelContext& context, State* state) const override {
     if (plan_) return run(context, *plan_);
     const DepthwisePlan* plan =
-        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return plan_depthwise(layout_, std::move(shapes)); });
+        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) {
+      std::optional<DepthwisePlan> made = plan_depthwise(layout_, std::move(shapes));
+      if (made) entries_.require(used_entries(*made));
+      return made;
+    });
     plan ? run(context, *plan) : run_reference(context);
   }
 
@@ -492,45 +499,29 @@ class DepthwiseKernel : public PreparedKernel {
     std::array<int64_t, kProductArguments> expansion_{};
   };
 
-  // Those of the known image, or all.
-  std::vector<DepthwiseEntry> used_entries() const {
+  // Of each kind, tiles of those numbers of pixels.
+  std::vector<int> entries_of(const std::vector<int>& depthwise, const std::vector<int>& expansion) const {
     using Kind = DepthwiseEntry::Kind;
-    std::vector<DepthwiseEntry> entries;
-    auto add = [&](Kind kind, const auto& is_used) {
-      for (int rows = 1; rows <= layout_.code.tile.rows; ++rows) {
-        if (!plan_ || is_used(rows)) entries.push_back({kind, rows});
-      }
-    };
-    add(Kind::Depthwise, [&](int rows) { return std::ranges::count(plan_->segments, rows, &RowSegment::tile) > 0; });
-    if (layout_.has_expansion()) add(Kind::Expansion, [&](int rows) { return rows == plan_->expansion_tile; });
-    return entries;
+    std::vector<int> numbers;
+    for (int rows : depthwise) numbers.push_back(DepthwiseEntry{Kind::Depthwise, rows}.number());
+    if (!layout_.has_expansion()) return numbers;
+    for (int rows : expansion) numbers.push_back(DepthwiseEntry{Kind::Expansion, rows}.number());
+    return numbers;
   }
-
-  EntryPoint entry(DepthwiseEntry::Kind kind, int64_t rows) const { return entries_[static_cast<size_t>(kind)][static_cast<size_t>(rows)]; }
+  std::vector<int> entries_of(const std::vector<int>& rows) const { return entries_of(rows, rows); }
+  std::vector<int> used_entries(const DepthwisePlan& plan) const {
+    std::set<int> tiles;
+    for (const RowSegment& segment : plan.segments) tiles.insert(static_cast<int>(segment.tile));
+    return entries_of({tiles.begin(), tiles.end()}, {static_cast<int>(plan.expansion_tile)});
+  }
+  EntryPoint entry(DepthwiseEntry::Kind kind, int64_t rows) const { return entries_[DepthwiseEntry{kind, static_cast<int>(rows)}.number()]; }
 
   bool find_code(DepthwiseGenerator generate) {
-    std::vector<int64_t> layout = layout_.code.numbers();
-    layout.insert(layout.begin(), kDepthwiseVersion);
-    const std::vector<DepthwiseEntry> entries = used_entries();
-    for (const DepthwiseEntry& entry : entries) layout.insert(layout.end(), {static_cast<int64_t>(entry.kind), entry.rows});
-    const PackedConstant* packed = find_packed(data_, kDepthwiseCode);
-    if (!packed) {
-      if (!generate) return false;
-      MachineCode code = generate(layout_.code, entries);
-      std::vector<int64_t> numbers = layout;
-      numbers.insert(numbers.end(), code.entries.begin(), code.entries.end());
-      data_.packed.push_back({kDepthwiseCode, std::move(numbers), std::move(code.bytes)});
-      packed = &data_.packed.back();
-    }
-    if (packed->layout.size() != layout.size() + entries.size() ||
-        !std::ranges::equal(layout, std::span(packed->layout).first(layout.size())))
-      return false;
-    const auto offsets = std::span(packed->layout).subspan(layout.size());
-    code_ = ExecutableCode::map({.isa = layout_.code.isa, .entries = {offsets.begin(), offsets.end()}, .bytes = packed->elements});
-    for (std::vector<EntryPoint>& by_rows : entries_) by_rows.assign(static_cast<size_t>(layout_.code.tile.rows) + 1, nullptr);
-    for (size_t i = 0; i < entries.size(); ++i)
-      entries_[static_cast<size_t>(entries[i].kind)][static_cast<size_t>(entries[i].rows)] = code_->entry(offsets[i]);
-    return true;
+    std::vector<int64_t> form = layout_.code.numbers();
+    form.insert(form.begin(), kDepthwiseVersion);
+    CodeEntries::Wanted wanted{.first = entries_of(rows_of_many(layout_.code.tile)), .all = entries_of(rows_up_to(layout_.code.tile))};
+    if (plan_) wanted = CodeEntries::Wanted::exactly(used_entries(*plan_));
+    return entries_.prepare(data_, kDepthwiseCode, {std::move(form)}, std::move(wanted), CodeEntries::made_by(generate, layout_.code));
   }
 
   bool find_panels(PackedDepthwise number, size_t input, const FilterShape& filter, Tensor& panels) {
@@ -551,8 +542,7 @@ class DepthwiseKernel : public PreparedKernel {
   DepthwiseLayout layout_;
   std::optional<DepthwisePlan> plan_;  // where the sizes are known before the run
   Tensor filters_, expansion_;
-  std::shared_ptr<const ExecutableCode> code_;
-  std::array<std::vector<EntryPoint>, 2> entries_;  // of each kind, by rows
+  CodeEntries entries_;
 };
 
 }  // namespace

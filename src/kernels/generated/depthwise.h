@@ -11,8 +11,8 @@
 
 namespace anfora::kernels::generated {
 
-// Makes those entries, in that order.
-using DepthwiseGenerator = MachineCode (*)(const DepthwiseCode& code, std::span<const DepthwiseEntry> entries);
+// Makes the entries of those numbers (DepthwiseEntry), in that order.
+using DepthwiseGenerator = MachineCode (*)(const DepthwiseCode& code, std::span<const int> numbers);
 
 inline constexpr std::string_view kExpansionDepthwise = "LoweredExpansionDepthwise";
 

@@ -14,7 +14,6 @@
 // Every element is computed in the same way in each entry, as in a product.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -44,7 +43,11 @@ struct DepthwiseEntry {
   enum class Kind : uint8_t { Expansion, Depthwise };
   Kind kind = Kind::Depthwise;
   int rows = 0;  // pixels of the tile
-  auto operator<=>(const DepthwiseEntry&) const = default;
+  int number() const { return static_cast<int>(kind) * kNumbersOfKind + rows; }
+  static DepthwiseEntry of(int number) { return {static_cast<Kind>(number / kNumbersOfKind), number % kNumbersOfKind}; }
+
+ private:
+  static constexpr int kNumbersOfKind = 32;
 };
 
 // The arguments of a Depthwise entry, in order. Strides count in elements.

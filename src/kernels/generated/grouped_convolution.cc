@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
+#include "kernels/generated/code_entries.h"
 #include "kernels/generated/image_plan.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/strip.h"
-#include "kernels/generated/tile_entries.h"
 #include "kernels/generated/winograd_window.h"
 #include "kernels/input_shapes.h"
 #include "kernels/reference/panels.h"
@@ -145,13 +145,18 @@ class GroupedConvolution : public PreparedKernel {
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
   bool writes_rows_apart(size_t i) const override { return i == 0; }
+  void complete() const override { entries_.complete(); }
   bool reads_rows_apart(size_t i) const override { return i == kImage && plan_; }  // else a run may be the reference kernel's
   bool has_packed(size_t i) const override { return i == kGroupWeights; }
 
   void run(KernelContext& context, State* state) const override {
     if (plan_) return run(context, *plan_);
     const GroupedPlan* plan =
-        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return plan_groups(layout_, std::move(shapes)); });
+        static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) {
+      std::optional<GroupedPlan> made = plan_groups(layout_, std::move(shapes));
+      if (made) entries_.require(made->tiling.rows_of_tiles());
+      return made;
+    });
     plan ? run(context, *plan) : run_reference(context);
   }
 
@@ -282,28 +287,10 @@ class GroupedConvolution : public PreparedKernel {
     std::array<int64_t, kProductArguments> arguments_{};
   };
 
-  // Of a tile's numbers of rows: those of the known image, or all.
-  std::vector<int> used_entries() const {
-    std::vector<int> rows;
-    for (int count = 1; count <= layout_.code.tile.rows; ++count) {
-      const bool is_used = !plan_ || count == plan_->tiling.rows || (plan_->tiling.wide > 0 && count == plan_->tiling.rows + 1);
-      if (is_used) rows.push_back(count);
-    }
-    return rows;
-  }
-
   bool find_code(ProductGenerator generate) {
-    const std::vector<int> rows = used_entries();
-    const PackedConstant* packed = find_packed(data_, kGroupedCode);
-    if (!packed) {
-      if (!generate) return false;
-      data_.packed.push_back(TileEntries::packed(kGroupedCode, kGroupedVersion, rows, generate(layout_.code, rows)));
-      packed = &data_.packed.back();
-    }
-    std::optional<TileEntries> entries = TileEntries::map(*packed, layout_.code.tile.rows);
-    if (!entries || !std::ranges::all_of(rows, [&](int count) { return (*entries)[count] != nullptr; })) return false;
-    entries_ = std::move(*entries);
-    return true;
+    CodeEntries::Wanted wanted{.first = rows_of_many(layout_.code.tile), .all = rows_up_to(layout_.code.tile)};
+    if (plan_) wanted = CodeEntries::Wanted::exactly(plan_->tiling.rows_of_tiles());
+    return entries_.prepare(data_, kGroupedCode, {{kGroupedVersion, static_cast<int64_t>(layout_.code.isa)}}, std::move(wanted), CodeEntries::made_by(generate, layout_.code));
   }
 
   bool find_panels() {
@@ -324,7 +311,7 @@ class GroupedConvolution : public PreparedKernel {
   GroupedLayout layout_;
   std::optional<GroupedPlan> plan_;  // where the sizes are known before the run
   Tensor panels_;
-  TileEntries entries_;
+  CodeEntries entries_;
 };
 
 }  // namespace
@@ -369,7 +356,7 @@ bool prefers_grouped_convolution(const KernelData& data) {
 }
 
 std::unique_ptr<PreparedKernel> prepare_grouped_convolution(KernelData& data, ProductGenerator generate) {
-  const std::optional<Isa> isa = TileEntries::isa_of(find_packed(data, kGroupedCode), kGroupedVersion);
+  const std::optional<Isa> isa = CodeEntries::isa_of(find_packed(data, kGroupedCode), kGroupedVersion);
   if (!isa) return nullptr;
   std::optional<GroupedLayout> layout = lay_out_groups(data, *isa);
   if (!layout) return nullptr;

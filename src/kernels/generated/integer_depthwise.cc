@@ -6,8 +6,10 @@
 //     │ ▓▓▓▓▓▓▓▓▓▓ │  ───────▶  │ z ▓▓▓▓▓▓▓▓▓▓▓ z │  ─────────────────▶    │ · ▓▓ · · · │
 //     └────────────┘            └─────────────────┘                        └────────────┘
 #include <algorithm>
+#include <array>
 #include <cstring>
 
+#include "kernels/generated/code_entries.h"
 #include "kernels/generated/depthwise.h"
 #include "kernels/generated/integer_operands.h"
 #include "kernels/generated/plan_cache.h"
@@ -22,7 +24,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code and filters; another generator's are not taken.
-constexpr int64_t kIntegerDepthwiseVersion = 1;
+constexpr int64_t kIntegerDepthwiseVersion = 2;
 
 enum PackedIntegerDepthwise : uint8_t { kIntegerDepthwiseCode, kFilterWords, kFilterSums };
 
@@ -87,10 +89,13 @@ class IntegerDepthwise : public PreparedKernel {
   }
 
   std::unique_ptr<State> make_state() const override { return std::make_unique<Plans>(); }
+  void complete() const override { entries_.complete(); }
 
   void run(KernelContext& context, State* state) const override {
     const IntegerDepthwisePlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) {
-      return IntegerDepthwisePlan::make(data_.attributes, std::move(shapes), weights_, code_.epilogue.addends[1] == Addend::Tile);
+      auto made = IntegerDepthwisePlan::make(data_.attributes, std::move(shapes), weights_, code_.epilogue.addends[1] == Addend::Tile);
+      if (made) entries_.require(std::array{entry_of_row(made->columns().output)});
+      return made;
     });
     plan ? run(context, *plan) : reference_kernels().find(data_.op)(context);
   }
@@ -159,7 +164,7 @@ class IntegerDepthwise : public PreparedKernel {
   // A row of the result, by number among those of all images.
   void convolve(const IntegerDepthwisePlan& plan, std::array<int64_t, kDepthwiseArguments> arguments, const std::byte* seen, int64_t row) const {
     const int64_t pixels = plan.columns().output, tile = tile_of(pixels, code_.tile), rest = pixels % tile;
-    const EntryPoint entry = entries_[static_cast<size_t>(tile)];
+    const EntryPoint entry = entries_[number_of(tile)];
     const int64_t result = arguments[kResult], residual = arguments[kResidual];
     auto run_tiles = [&](int64_t pixel, int64_t count) {
       const int64_t place = (row * pixels + pixel) * plan.channels;
@@ -173,34 +178,20 @@ class IntegerDepthwise : public PreparedKernel {
     if (rest > 0) run_tiles(pixels - tile, 1);
   }
 
+  static std::vector<int> entries_of(const std::vector<int>& rows) {
+    std::vector<int> numbers;
+    for (int count : rows) numbers.push_back(number_of(count));
+    return numbers;
+  }
+  static int number_of(int64_t pixels) { return DepthwiseEntry{DepthwiseEntry::Kind::Depthwise, static_cast<int>(pixels)}.number(); }
+  int entry_of_row(int64_t pixels) const { return number_of(tile_of(pixels, code_.tile)); }
+
   bool find_code(DepthwiseGenerator generate) {
-    std::vector<int64_t> expected = code_.numbers();
-    expected.insert(expected.begin(), kIntegerDepthwiseVersion);
-    const PackedConstant* packed = find_packed(data_, kIntegerDepthwiseCode);
-    if (!packed) {
-      if (!generate) return false;
-      std::vector<DepthwiseEntry> entries;
-      const int64_t known = known_pixels();
-      for (int rows = 1; rows <= code_.tile.rows; ++rows) {
-        if (known == 0 || rows == tile_of(known, code_.tile)) entries.push_back({DepthwiseEntry::Kind::Depthwise, rows});
-      }
-      MachineCode code = generate(code_, entries);
-      std::vector<int64_t> numbers = expected;
-      for (size_t i = 0; i < entries.size(); ++i) {
-        numbers.push_back(entries[i].rows);
-        numbers.push_back(code.entries[i]);
-      }
-      data_.packed.push_back({kIntegerDepthwiseCode, std::move(numbers), std::move(code.bytes)});
-      packed = &data_.packed.back();
-    }
-    if (packed->layout.size() < expected.size() || !std::ranges::equal(expected, std::span(packed->layout).first(expected.size()))) return false;
-    const auto entries = std::span(packed->layout).subspan(expected.size());
-    MachineCode code{.isa = code_.isa, .entries = {}, .bytes = packed->elements};
-    for (size_t i = 1; i < entries.size(); i += 2) code.entries.push_back(entries[i]);
-    executable_ = ExecutableCode::map(code);
-    entries_.assign(static_cast<size_t>(code_.tile.rows) + 1, nullptr);
-    for (size_t i = 0; i + 1 < entries.size(); i += 2) entries_.at(static_cast<size_t>(entries[i])) = executable_->entry(entries[i + 1]);
-    return true;
+    std::vector<int64_t> form = code_.numbers();
+    form.insert(form.begin(), kIntegerDepthwiseVersion);
+    CodeEntries::Wanted wanted{.first = entries_of(rows_of_many(code_.tile)), .all = entries_of(rows_up_to(code_.tile))};
+    if (const int64_t known = known_pixels(); known > 0) wanted = CodeEntries::Wanted::exactly({entry_of_row(known)});
+    return entries_.prepare(data_, kIntegerDepthwiseCode, {std::move(form)}, std::move(wanted), CodeEntries::made_by(generate, code_));
   }
 
   // Of a row of the result; 0: only a run shows.
@@ -230,8 +221,7 @@ class IntegerDepthwise : public PreparedKernel {
   DepthwiseCode code_;
   Shape weights_;
   Tensor words_, sums_;
-  std::shared_ptr<const ExecutableCode> executable_;
-  std::vector<EntryPoint> entries_;  // by number of pixels; null where no shape has use for it
+  CodeEntries entries_;
 };
 
 }  // namespace

@@ -20,8 +20,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "anfora/error.h"
+#include "kernels/generated/code_entries.h"
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/fetches.h"
 #include "kernels/generated/few_bits.h"
@@ -164,9 +166,14 @@ class GeneratedProduct : public PreparedKernel {
 
   bool writes_rows_apart(size_t i) const override { return i == 0 && layout_.has_rows_of_y; }
   bool reads_rows_apart(size_t i) const override { return (i == 0 && reads_pixels_) || (gathers_pixels_ && (i == 0 || i >= kMoreRows)); }
+  void complete() const override { entries_.complete(); }
 
   void run(KernelContext& context, State* state) const override {
-    const ProductPlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(std::move(shapes)); });
+    const ProductPlan* plan = static_cast<Plans&>(*state).plans.find_or_add(context, [this](InputShapes shapes) {
+      std::optional<ProductPlan> made = make_plan(std::move(shapes));
+      if (made) entries_.require(used_entries(*made));
+      return made;
+    });
     return plan ? run(context, *plan) : run_reference(context);
   }
 
@@ -200,55 +207,51 @@ class GeneratedProduct : public PreparedKernel {
   }
 
   bool find_code(const std::optional<ProductPlan>& known, ProductGenerator generate) {
-    std::vector<int64_t> expected = layout_.of_code();
-    const PackedConstant* packed = find_packed(data_, kCode);
-    if (!packed) {
-      if (!generate) return false;
-      const std::vector<int> rows = used_entries(known);
-      MachineCode code = generate(layout_.code, rows);
-      std::vector<int64_t> layout = expected;
-      for (size_t i = 0; i < rows.size(); ++i) {
-        layout.push_back(rows[i]);
-        layout.push_back(code.entries[i]);
-      }
-      data_.packed.push_back({kCode, std::move(layout), std::move(code.bytes)});
-      packed = &data_.packed.back();
-    }
-    if (packed->layout.size() < expected.size() ||
-        !std::ranges::equal(expected, std::span(packed->layout).first(expected.size())))
-      return false;
-    MachineCode code{.isa = layout_.code.isa,
-                     .has_byte_dots = layout_.code.factors == Factors::Bytes,
-                     .entries = {},
-                     .bytes = packed->elements};
-    const auto entries = std::span(packed->layout).subspan(expected.size());
-    for (size_t i = 1; i < entries.size(); i += 2) code.entries.push_back(entries[i]);
-    code_ = ExecutableCode::map(code);
-    first_entry_ = entry_of_dequantized(layout_.code.tile.rows);
-    entries_.assign(static_cast<size_t>(layout_.code.tile.rows - first_entry_) + 1, nullptr);
-    for (size_t i = 0; i + 1 < entries.size(); i += 2)
-      entries_.at(static_cast<size_t>(entries[i] - first_entry_)) = code_->entry(entries[i + 1]);
-    return true;
+    CodeEntries::Wanted wanted{.first = likely_entries(), .all = all_entries()};
+    if (known) wanted = CodeEntries::Wanted::exactly(used_entries(*known));
+    return entries_.prepare(data_, kCode, {layout_.of_code(), layout_.code.factors == Factors::Bytes}, std::move(wanted), CodeEntries::made_by(generate, layout_.code));
   }
-  EntryPoint entry(int number) const { return entries_[static_cast<size_t>(number - first_entry_)]; }
 
-  std::vector<int> used_entries(const std::optional<ProductPlan>& known) const {
+  std::vector<int> used_entries(const ProductPlan& plan) const {
+    const bool dequantizes = dequantizes_before(plan);
+    std::vector<bool> is_used(static_cast<size_t>(layout_.code.tile.rows) + 1, false);
+    auto use = [&](int64_t rows) { is_used[static_cast<size_t>(rows)] = true; };
+    use(plan.tiling.rows);
+    if (plan.tiling.wide > 0) use(plan.tiling.rows + 1);
+    for (int64_t tile = 0; plan.taps && tile < plan.tiling.count_of_line; ++tile) {
+      const Tiling::Place place = plan.tiling.place(tile);
+      plan.taps->for_each_run({}, place.first_row, place.rows, {0, 1}, [&](const WindowTaps::Run& run) { use(run.places); });
+    }
+    std::vector<int> entries;
+    for (int rows = 1; rows <= layout_.code.tile.rows; ++rows) {
+      if (is_used[static_cast<size_t>(rows)]) entries.push_back(dequantizes ? entry_of_dequantized(rows) : rows);
+    }
+    if (dequantizes) entries.push_back(kDequantizeEntry);
+    if (layout_.code.gather) entries.push_back(kGatherEntry);
+    return entries;
+  }
+  std::vector<int> all_entries() const {
     const ProductCode& code = layout_.code;
     const int most = code.tile.rows, fewest_of_many = (most + 1) / 2;  // of a tile where one is not enough
-    std::vector<bool> is_of_run(static_cast<size_t>(most) + 1, false);
-    for (int64_t tile = 0; known && known->taps && tile < known->tiling.count_of_line; ++tile) {
-      const Tiling::Place place = known->tiling.place(tile);
-      known->taps->for_each_run({}, place.first_row, place.rows, {0, 1}, [&](const WindowTaps::Run& run) { is_of_run[static_cast<size_t>(run.places)] = true; });
-    }
-    auto is_used = [&](int rows) {
-      return !known || rows == known->tiling.rows || (known->tiling.wide > 0 && rows == known->tiling.rows + 1) || is_of_run[static_cast<size_t>(rows)];
-    };
     std::vector<int> entries;
     for (int rows = 1; rows <= most; ++rows) {
-      if (is_used(rows) && (!known || !dequantizes_before(*known))) entries.push_back(rows);
-      if (is_used(rows) && code.has_few_bits() && (known ? dequantizes_before(*known) : rows >= fewest_of_many)) entries.push_back(entry_of_dequantized(rows));
+      entries.push_back(rows);
+      if (code.has_few_bits() && rows >= fewest_of_many) entries.push_back(entry_of_dequantized(rows));
     }
-    if (code.has_few_bits() && (!known || dequantizes_before(*known))) entries.push_back(kDequantizeEntry);
+    if (code.has_few_bits()) entries.push_back(kDequantizeEntry);
+    if (code.gather) entries.push_back(kGatherEntry);
+    return entries;
+  }
+  // Where only a run shows the rows: of many rows; of one where A is a matrix, whose rows are often those of a batch.
+  std::vector<int> likely_entries() const {
+    const ProductCode& code = layout_.code;
+    const std::optional<Shape>& a = data_.input(0).shape;
+    const bool has_rows_of_batch = a && a->size() <= 2;
+    std::vector<int> entries = has_rows_of_batch || code.has_few_bits() ? std::vector{1} : rows_of_many(code.tile);
+    if (code.has_few_bits()) {
+      if (!has_rows_of_batch) std::ranges::transform(rows_of_many(code.tile), std::back_inserter(entries), entry_of_dequantized);
+      entries.push_back(kDequantizeEntry);
+    }
     if (code.gather) entries.push_back(kGatherEntry);
     return entries;
   }
@@ -270,7 +273,7 @@ class GeneratedProduct : public PreparedKernel {
       arguments[kSteps] = (behind - k) / code.steps_of_word();
       arguments[kScale] = address_of(scales_.raw()) + bytes(scales);
       arguments[kColumnZeros] = code.has_zeros ? address_of(zeros_.raw()) + scales : 0;
-      entry(kDequantizeEntry)(arguments.data());
+      entries_[kDequantizeEntry](arguments.data());
       to += (behind - k) * width;
       k = behind;
     }
@@ -336,7 +339,7 @@ class GeneratedProduct : public PreparedKernel {
       const int64_t row = plan.tiling.first_row(first_tile), rows = plan.tiling.first_row(last_tile) - row;
       Scratch<float> gathered(static_cast<size_t>(rows * stride));
       if (plan.gathered) {
-        plan.gathered->gather(entry(kGatherEntry), layout_.code.isa, context, row, rows, gathered.data(), stride);
+        plan.gathered->gather(entries_[kGatherEntry], layout_.code.isa, context, row, rows, gathered.data(), stride);
       } else {
         plan.convolution->gather(x, row, rows, gathered.data(), stride);
       }
@@ -486,7 +489,7 @@ class GeneratedProduct : public PreparedKernel {
     const int at_once = layout_.code.panels_at_once(rows);
     arguments[kGroups] = panels / at_once;
     arguments[kRest] = panels % at_once;
-    entry(are_dequantized ? entry_of_dequantized(rows) : rows)(arguments.data());
+    entries_[are_dequantized ? entry_of_dequantized(rows) : rows](arguments.data());
   }
 
   // Rows of A as words, and what the sums of them have too much.
@@ -617,9 +620,7 @@ class GeneratedProduct : public PreparedKernel {
   bool reads_pixels_ = false, gathers_pixels_ = false;  // in all runs; the former are the rows of A, where they lie
   Tensor weights_, columns_;  // of constant weights
   Tensor scales_, zeros_;     // of those of few bits
-  std::shared_ptr<const ExecutableCode> code_;
-  std::vector<EntryPoint> entries_;  // by number, from first_entry_ on; null where no shape has use for it
-  int first_entry_ = 0;
+  CodeEntries entries_;
 };
 
 // Whether the weights are read for a few rows only.

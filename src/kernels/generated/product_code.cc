@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <ranges>
 
 namespace anfora::kernels::generated {
@@ -69,6 +70,17 @@ std::span<const std::string> names_of_product_tiles() {
     return all;
   }());
   return names;
+}
+
+std::vector<int> rows_of_many(const Tile& tile) {
+  if (tile.rows == 1) return {1};
+  return {tile.rows - 1, tile.rows};
+}
+
+std::vector<int> rows_up_to(const Tile& tile, int fewest) {
+  std::vector<int> all(static_cast<size_t>(tile.rows - fewest + 1));
+  std::iota(all.begin(), all.end(), fewest);
+  return all;
 }
 
 std::vector<int64_t> ProductCode::numbers() const {

@@ -52,6 +52,11 @@ struct Tile {
   bool operator==(const Tile&) const = default;
 };
 
+// Those of its tiles where there are many rows.
+std::vector<int> rows_of_many(const Tile& tile);
+// All numbers of rows that tiles may have: from 1 on, or from another one.
+std::vector<int> rows_up_to(const Tile& tile, int fewest = 1);
+
 // Rows of equal tiles, but for one: `wide` tiles of rows + 1 come first.
 struct Tiling {
   int64_t count_of_line = 0, count = 0, wide = 0;
@@ -77,6 +82,11 @@ struct Tiling {
   int64_t first_row(int64_t i) const { return row(place(i)); }
   int64_t row(const Place& place) const { return place.line * rows_of_line + place.first_row; }
   int rows_of(int64_t i) const { return place(i).rows; }
+  // The one number that tiles have, or both.
+  std::vector<int> rows_of_tiles() const {
+    if (wide == 0) return {rows};
+    return {rows, rows + 1};
+  }
 };
 
 // What is multiplied in a step: elements, or the parts of a word.

@@ -28,8 +28,8 @@
 #include <string>
 
 #include "anfora/error.h"
+#include "kernels/generated/code_entries.h"
 #include "kernels/generated/product_layout.h"
-#include "kernels/generated/tile_entries.h"
 #include "kernels/recurrent_layer.h"
 #include "kernels/reference/panels.h"
 #include "kernels/reference/window.h"
@@ -156,11 +156,30 @@ class RecurrentKernel : public PreparedKernel {
   }
 
   bool has_packed(size_t i) const override { return i == kW || i == kR; }
-  std::unique_ptr<State> make_state() const override { return input_product_->make_state(); }
+  std::unique_ptr<State> make_state() const override {
+    auto state = std::make_unique<LayerState>();
+    state->of_inputs = input_product_->make_state();
+    return state;
+  }
 
-  void run(KernelContext& context, State* state) const override { LayerRun(*this, context, state).run(); }
+  void run(KernelContext& context, State* state) const override { LayerRun(*this, context, static_cast<LayerState&>(*state)).run(); }
+
+  void complete() const override {
+    entries_.complete();
+    input_product_->complete();
+    for (PackedConstant& packed : data_.packed) {
+      if (packed.number < kInputProduct) continue;
+      const PackedConstant& whole = *find_packed(input_data_, packed.number - kInputProduct);
+      packed = {packed.number, whole.layout, whole.elements};
+    }
+  }
 
  private:
+  struct LayerState : State {
+    std::unique_ptr<State> of_inputs;
+    int64_t batch = 0;  // of the last run
+  };
+
   // What a run needs, by direction: sums of all gates, the state of the step before the first, reset states, and two of LSTM's cell states.
   struct Memory {
     float *sums, *initial, *reset, *cells;
@@ -177,7 +196,7 @@ class RecurrentKernel : public PreparedKernel {
 
   class LayerRun {
    public:
-    LayerRun(const RecurrentKernel& kernel, KernelContext& context, State* state)
+    LayerRun(const RecurrentKernel& kernel, KernelContext& context, LayerState& state)
         : kernel_(kernel),
           context_(context),
           sizes_(kernel.sizes_of(context.input(kX))),
@@ -186,7 +205,8 @@ class RecurrentKernel : public PreparedKernel {
           tiling_(std::max<int64_t>(sizes_.batch, 1), kernel.code_.tile) {
       const Shape shape{sizes_.steps, kernel.directions_, sizes_.batch, kernel.hidden_};
       y_ = context.allocate_output(0, DType::F32, shape).data<float>().data();
-      projected_ = kernel.project_inputs(context, state, sizes_);
+      projected_ = kernel.project_inputs(context, state.of_inputs.get(), sizes_);
+      if (std::exchange(state.batch, sizes_.batch) != sizes_.batch) kernel.entries_.require(tiling_.rows_of_tiles());
       for (int64_t d = 0; d < kernel.directions_; ++d) {
         Memory memory{};
         memory.sums = take(sizes_.batch * kernel.gates() * kernel.padded());
@@ -444,23 +464,19 @@ class RecurrentKernel : public PreparedKernel {
 
   // The entries for the rows of a batch, and a cell's for each phase.
   bool find_code(const RecurrentGenerators& generators) {
-    const PackedConstant* packed = find_packed(data_, kStepCode);
-    const std::optional<Isa> isa = TileEntries::isa_of(packed, kRecurrentVersion);
+    const std::optional<Isa> isa = CodeEntries::isa_of(find_packed(data_, kStepCode), kRecurrentVersion);
     if (!isa) return false;
     code_ = {.isa = *isa, .tile = product_tile(*isa, hidden_), .depth = hidden_, .block = hidden_, .a_stride = hidden_, .has_open_sizes = true, .epilogue = {}};
-    if (!packed) {
-      if (!generators.product || !generators.cell) return false;
-      const std::vector<int> rows = used_rows();
-      data_.packed.push_back(TileEntries::packed(kStepCode, kRecurrentVersion, rows, generators.product(code_, rows)));
+    CodeEntries::Wanted wanted{.first = {1}, .all = rows_up_to(code_.tile)};
+    if (const int64_t batch = known_batch(); batch > 0) wanted = CodeEntries::Wanted::exactly(Tiling(batch, code_.tile).rows_of_tiles());
+    if (!entries_.prepare(data_, kStepCode, {{kRecurrentVersion, static_cast<int64_t>(*isa)}}, std::move(wanted), CodeEntries::made_by(generators.product, code_))) return false;
+    if (!find_packed(data_, kFirstCellCode)) {
+      if (!generators.cell) return false;
       for (size_t i = 0; i < phases_.size(); ++i) {
         GeneratedGroup cell = generators.cell(cell_code(phases_[i], *isa));
         data_.packed.push_back({kFirstCellCode + i, {cell.code.entries.at(0)}, std::move(cell.code.bytes)});
       }
-      packed = find_packed(data_, kStepCode);
     }
-    std::optional<TileEntries> entries = TileEntries::map(*packed, code_.tile.rows);
-    if (!entries) return false;
-    entries_ = std::move(*entries);
     for (size_t i = 0; i < phases_.size(); ++i) {
       const PackedConstant* cell = find_packed(data_, kFirstCellCode + i);
       if (!cell || cell->layout.size() != 1) return false;
@@ -470,18 +486,10 @@ class RecurrentKernel : public PreparedKernel {
     return true;
   }
 
-  // Those of tiles of the batch; all where the batch is not known.
-  std::vector<int> used_rows() const {
+  // 0 where it is not known.
+  int64_t known_batch() const {
     const InputDescription& x = data_.input(kX);
-    std::vector<int> rows;
-    if (x.shape && x.shape->size() == 3 && (*x.shape)[1] > 0) {
-      const Tiling tiling((*x.shape)[1], code_.tile);
-      rows.push_back(tiling.rows);
-      if (tiling.wide > 0) rows.push_back(tiling.rows + 1);
-      return rows;
-    }
-    for (int i = 1; i <= code_.tile.rows; ++i) rows.push_back(i);
-    return rows;
+    return x.shape && x.shape->size() == 3 ? std::max<int64_t>((*x.shape)[1], 0) : 0;
   }
 
   // The weights of both directions as one matrix.
@@ -542,7 +550,7 @@ class RecurrentKernel : public PreparedKernel {
   KernelData input_data_;
   std::unique_ptr<PreparedKernel> input_product_;
   std::vector<std::shared_ptr<const ExecutableCode>> mapped_;
-  TileEntries entries_;
+  CodeEntries entries_;
   std::vector<EntryPoint> cells_;  // by phase
 };
 

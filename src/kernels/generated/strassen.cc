@@ -27,13 +27,13 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/generated/code_entries.h"
 #include "kernels/generated/convolution_rows.h"
 #include "kernels/generated/fetches.h"
 #include "kernels/generated/gathered_rows.h"
 #include "kernels/generated/plan_cache.h"
 #include "kernels/generated/product_layout.h"
 #include "kernels/generated/product_places.h"
-#include "kernels/generated/tile_entries.h"
 #include "kernels/generated/winograd_window.h"
 #include "kernels/reference/vectorize.h"
 #include "kernels/reference/window.h"
@@ -343,6 +343,7 @@ class Strassen : public PreparedKernel {
     const Sizes sizes{.rows = rows, .depth = depth_, .columns = columns_, .matrices = matrices, .blocks = blocking_.count_blocks(rows)};
     return rows >= kFewestRows && is_worthwhile(sizes, code_, pairs_, blocking_.threads);
   }
+  bool pays(const StrassenPlan& plan) const { return pays(plan.rows, std::ssize(plan.matrices)); }
 
   // Whether the first half of the depth and the left panel of a pair are always whole; and for rows of a run, whether the direct product has the same
   // panels.
@@ -357,6 +358,10 @@ class Strassen : public PreparedKernel {
   }
 
   bool has_packed(size_t i) const override { return i == 1; }
+  void complete() const override {
+    entries_.complete();
+    if (direct_) direct_->complete();
+  }
   bool writes_rows_apart(size_t i) const override { return i == 0 && has_rows_of_y_; }
   bool reads_rows_apart(size_t i) const override { return i == 0 && plan_ && plan_->has_dense_rows(depth_); }
   std::unique_ptr<State> make_state() const override {
@@ -368,8 +373,12 @@ class Strassen : public PreparedKernel {
   void run(KernelContext& context, State* state) const override {
     if (plan_) return run(context, *plan_);
     Plans& plans = static_cast<Plans&>(*state);
-    const StrassenPlan* plan = plans.plans.find_or_add(context, [this](InputShapes shapes) { return make_plan(std::move(shapes)); });
-    plan && pays(plan->rows, std::ssize(plan->matrices)) ? run(context, *plan) : direct_->run(context, plans.direct.get());
+    const StrassenPlan* plan = plans.plans.find_or_add(context, [this](InputShapes shapes) {
+      std::optional<StrassenPlan> made = make_plan(std::move(shapes));
+      if (made && pays(*made)) entries_.require(used_entries(*made));
+      return made;
+    });
+    plan && pays(*plan) ? run(context, *plan) : direct_->run(context, plans.direct.get());
   }
 
  private:
@@ -466,38 +475,26 @@ class Strassen : public PreparedKernel {
   }
 
   bool prepare_code(StrassenGenerator generate) {
-    const uint8_t number = plan_ ? uint8_t{kCode} : uint8_t{kStrassenCode};
-    const PackedConstant* packed = find_packed(data_, number);
-    if (!packed) {
-      if (!generate) return false;
-      std::vector<int> used{numbers_.magnitudes(), numbers_.operands(), numbers_.finish()};
-      for (int rows : rows_of_tiles()) used.insert(used.end(), {numbers_.product(rows), numbers_.product_of_difference(rows)});
-      data_.packed.push_back(TileEntries::packed(number, kStrassenCodeVersion, used, generate(code_, used)));
-      packed = &data_.packed.back();
-    }
-    if (!TileEntries::isa_of(packed, kStrassenCodeVersion)) return false;
-    std::optional<TileEntries> entries = TileEntries::map(*packed, numbers_.count());
-    if (!entries) return false;
-    entries_ = std::move(*entries);
-    return std::ranges::all_of(rows_of_tiles(), [&](int rows) { return entries_[numbers_.product(rows)] && entries_[numbers_.product_of_difference(rows)]; });
+    CodeEntries::Wanted wanted{.first = entries_of(rows_of_many(code_.tile)), .all = entries_of(rows_up_to(code_.tile, (code_.tile.rows + 1) / 2))};
+    if (plan_) wanted = CodeEntries::Wanted::exactly(used_entries(*plan_));
+    const CodeEntries::Form form{{kStrassenCodeVersion, static_cast<int64_t>(code_.isa)}};
+    return entries_.prepare(data_, plan_ ? uint8_t{kCode} : uint8_t{kStrassenCode}, form, std::move(wanted), CodeEntries::made_by(generate, code_));
   }
 
-  // Of all blocks; of a half that has more rows than a tile, a tile has half of the largest or more.
-  std::vector<int> rows_of_tiles() const {
-    if (!plan_) {
-      std::vector<int> all;
-      for (int rows = (code_.tile.rows + 1) / 2; rows <= code_.tile.rows; ++rows) all.push_back(rows);
-      return all;
-    }
+  // By tiles of those rows. A half that has more rows than a tile has half of the largest or more in each.
+  std::vector<int> entries_of(const std::vector<int>& rows_of_tiles) const {
+    std::vector<int> numbers{numbers_.magnitudes(), numbers_.operands(), numbers_.finish()};
+    for (int rows : rows_of_tiles) numbers.insert(numbers.end(), {numbers_.product(rows), numbers_.product_of_difference(rows)});
+    return numbers;
+  }
+  // Of all blocks.
+  std::vector<int> used_entries(const StrassenPlan& plan) const {
     std::set<int> all;
-    for (int64_t block = 0; block < plan_->blocks; ++block) {
-      const Tiling tiling(ceil_div(plan_->first_row(block + 1) - plan_->first_row(block), 2), code_.tile);
-      all.insert(tiling.rows);
-      if (tiling.wide > 0) all.insert(tiling.rows + 1);
+    for (int64_t block = 0; block < plan.blocks; ++block) {
+      for (int rows : Tiling(ceil_div(plan.first_row(block + 1) - plan.first_row(block), 2), code_.tile).rows_of_tiles()) all.insert(rows);
     }
-    return {all.begin(), all.end()};
+    return entries_of({all.begin(), all.end()});
   }
-
   Block block_of(const KernelContext& context, const StrassenPlan& plan, const OutputRows& y, int64_t i, float* operands) const {
     const StrassenPlan::Matrices& at = plan.matrices[static_cast<size_t>(i / plan.blocks)];
     const InputRows x = context.input_rows(0);
@@ -731,7 +728,7 @@ class Strassen : public PreparedKernel {
   int64_t operand_stride_;
   bool has_rows_of_y_;  // see ProductLayout
   Tensor weights_, step_factors_, column_factors_;
-  TileEntries entries_;
+  CodeEntries entries_;
 };
 
 }  // namespace

@@ -426,20 +426,23 @@ class Winograd : public ShapedKernel {
   // False where it does not pay for the shapes known now, or there is no code.
   bool prepare(generated::ProductGenerator generate) {
     const Shape& weights = data_.input(1).constant.shape();
-    int64_t fewest_tiles = 1;
-    if (!is_open_) {
-      const std::optional<WinogradShape> shape = applicable(input_shapes(data_));
-      if (!shape) return false;
-      fewest_tiles = shape->tiles();
-    }
+    std::optional<WinogradShape> shape;
+    if (!is_open_ && !(shape = applicable(input_shapes(data_)))) return false;
     const int64_t groups = attributes().get_int("group", 1);
     const PanelProducts::Sizes sizes{.depth = window_.frames * window_.pieces * weights[1], .columns = weights[0] / groups, .groups = groups};
-    products_ = PanelProducts::prepare(data_, kProductCode, sizes, fewest_tiles, generate);
+    products_ = PanelProducts::lay_out(data_, kProductCode, sizes);
     if (!products_) return false;
+    const int64_t tiles = shape ? shape->tiles() : 0;
+    if (!products_->prepare(data_, kProductCode, tiles, generate)) return false;
     return is_open_ ? pack_open() : prepare_static();
   }
 
   bool writes_rows_apart(size_t i) const override { return i == 0 && !other_ && straight_pieces(attributes()).has_value(); }
+
+  void complete() const override {
+    products_->complete();
+    if (other_) other_->complete();
+  }
 
   bool reads_rows_apart(size_t i) const override { return i == 0 && !is_open_; }  // else a run may be the reference kernel's
 
@@ -453,6 +456,7 @@ class Winograd : public ShapedKernel {
     const std::optional<StraightPieces> activation = straight_pieces(attributes());
     const Tensor* panels = find_panels();
     if (!panels) return nullptr;
+    products_->require(shape->tiles());
     auto instance = std::make_unique<WinogradInstance>(*shape, activation.value_or(StraightPieces{}), *products_, *panels);
     if (!activation) instance->set_activation(operations);
     return instance;
