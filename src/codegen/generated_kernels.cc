@@ -37,6 +37,9 @@ namespace {
 
 using kernels::generated::MachineCode;
 
+// Whether there is as much memory as LLVM may take: it ends the program where it gets none.
+bool can_compile() { return can_allocate(size_t{64} << 20); }
+
 // Of equal functions once in a process, and once for later ones (code_cache.h). Others are compiled at the same time by other threads.
 const MachineCode& shared_code(const Function& function, Isa isa) {
   struct Shared {
@@ -55,6 +58,7 @@ const MachineCode& shared_code(const Function& function, Isa isa) {
     if (auto found = kept.find(isa, key)) {
       shared.code = *std::move(found);
     } else {
+      if (!can_compile()) throw Error(ErrorCode::ResourceExhausted, "out of memory: code for these sizes cannot be made");
       shared.code = compile({&function, 1}, isa);
       kept.keep(key, shared.code);
     }
@@ -142,9 +146,6 @@ MachineCode depthwise_code(const kernels::generated::DepthwiseCode& code,
     functions.push_back(entry.kind == DepthwiseEntry::Kind::Expansion ? product_function(*code.expansion, entry.rows) : depthwise_function(code, entry.rows));
   return shared_code(functions, code.isa);
 }
-
-// Whether there is as much memory as LLVM may take: it ends the program where it gets none.
-bool can_compile() { return can_allocate(size_t{64} << 20); }
 
 }  // namespace
 

@@ -93,7 +93,7 @@ class PreparedKernel {
   virtual bool writes_rows_apart(size_t /*i*/) const { return false; }
   // Whether input i is read by KernelContext::input_rows().
   virtual bool reads_rows_apart(size_t /*i*/) const { return false; }
-  // Adds to the data what runs with other shapes would make first: before it is saved. One call at a time, while other threads may run the kernel.
+  // Adds to the data what runs with other shapes would make first: before it is saved. One call at a time, and no run meanwhile.
   virtual void complete() const {}
 };
 
