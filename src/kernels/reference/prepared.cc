@@ -5,7 +5,7 @@ namespace anfora::kernels {
 const PreparedRegistry& prepared_reference_kernels() {
   static const PreparedRegistry registry = [] {
     PreparedRegistry all;
-    prepare_pixel_pooling(all);
+    prepare_poolings(all);
     prepare_lowered(all);
     prepare_ml_features(all);
     prepare_ml_trees(all);

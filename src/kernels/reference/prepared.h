@@ -11,7 +11,7 @@ const PreparedRegistry& prepared_reference_kernels();
 void prepare_lowered(PreparedRegistry& registry);
 void prepare_ml_features(PreparedRegistry& registry);
 void prepare_ml_trees(PreparedRegistry& registry);
-void prepare_pixel_pooling(PreparedRegistry& registry);
+void prepare_poolings(PreparedRegistry& registry);
 void prepare_placed_runs(PreparedRegistry& registry);
 void prepare_text(PreparedRegistry& registry);
 
