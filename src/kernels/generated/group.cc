@@ -229,16 +229,16 @@ struct GroupPlan {
     };
     row_elements = space_.back();
     sizes.clear();
-    size_t last = group.rank - 1;  // of the axes that were merged last
+    size_t last = group.rank - 1;  // that was walked through
     strides.assign(num_operands, {});
     for (size_t axis = group.rank - 1; axis-- > 0;) {
       if (space_[axis] == 1) continue;
-      const bool is_row = sizes.empty();
-      if (is_alike(axis, last) && !(is_row && group.reduces)) {
+      const bool is_row = sizes.empty(), is_merged = is_alike(axis, last) && !(is_row && group.reduces);
+      last = axis;
+      if (is_merged) {
         (is_row ? row_elements : sizes.front()) *= space_[axis];
         continue;
       }
-      last = axis;
       sizes.insert(sizes.begin(), space_[axis]);
       for (size_t i = 0; i < num_operands; ++i) strides[i].insert(strides[i].begin(), steps[i][axis]);
     }
