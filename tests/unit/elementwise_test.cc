@@ -65,6 +65,11 @@ TEST(Elementwise, ShapesBroadcast) {
                                                                                   {{5, 1}, {1, 0}},
                                                                                   {{33, 65}, {65}},
                                                                                   {{65}, {33, 1}},
+                                                                                  {{700, 3}, {3}},
+                                                                                  {{7}, {2, 301, 7}},
+                                                                                  {{700, 3}, {700, 1}},
+                                                                                  {{401, 1}, {401, 7}},
+                                                                                  {{1300, 1}, {2}},
                                                                                   {{1}, {1, 1, 1}}};
   for (const auto& [a, b] : shapes) {
     for (const auto& [op, want] : kArithmetic) check_binary(op, want, DType::F32, a, b);
