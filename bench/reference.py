@@ -87,7 +87,7 @@ def picture(shape, random):
 def values_of(value, shape, sizes, random):
     name, dtype = value.name.lower(), DTYPES[value.type.removeprefix("tensor(").removesuffix(")")]
     if dtype is np.object_:
-        return np.full(shape, "an amphora", dtype=object)
+        return np.full(shape, "an amphora")  # as .npz files have strings
     if dtype is np.bool_ or "mask" in name:
         return np.ones(shape, dtype)
     if np.issubdtype(dtype, np.floating):
@@ -201,7 +201,7 @@ def main():
         inputs, outputs = find(session_of(options.model, options.level))
         np.savez(options.inputs, **inputs)
     else:
-        inputs, model = dict(np.load(options.inputs, allow_pickle=True)), options.model
+        inputs, model = dict(np.load(options.inputs)), options.model
         if options.nudge is not None:
             random, loaded = np.random.default_rng(options.nudge), onnx.load(model)
             nudge_weights(loaded.graph, random)
