@@ -41,7 +41,7 @@ TEST(RowsApart, OfResizedImages) {
     for (DType dtype : {DType::F32, DType::F64, DType::F16, DType::U8}) {
       for (const std::vector<float>& scale : scales) {
         SCOPED_TRACE(testing::Message() << mode << " " << name(dtype) << " " << testing::PrintToString(scale));
-        for (int64_t channels : {1, 7})
+        for (int64_t channels : {1, 7, 20})
           expect_rows_apart_of("Resize", {{"mode", std::string(mode)}}, {image(dtype, channels), Tensor(), make_tensor<float>({4}, scale)});
       }
     }

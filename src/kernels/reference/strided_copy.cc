@@ -375,24 +375,57 @@ class Cursor {
   int64_t index_;
 };
 
-// What of a row lies in [begin, end), with `run` elements for each index.
+// What an axis has for each index: so many elements side by side, so far from those of the index before.
+struct Runs {
+  int64_t length, from, to;
+  bool are_dense() const { return from == length && to == length; }
+};
+
+// Calls of memcpy take longer than what they copy.
 template <class T>
-void copy_segment(const Segment& segment, int64_t begin, int64_t end, int64_t run, const T* from, T none, T* to) {
+void copy_run(const T* from, int64_t count, T* to) {
+  constexpr int64_t kStep = 16 / static_cast<int64_t>(sizeof(T)), kMost = 16 * kStep;
+  if constexpr (std::is_trivially_copyable_v<T> && kStep > 1) {
+    if (count >= kStep && count <= kMost) {
+      for (int64_t i = 0; i + kStep <= count; i += kStep) std::memcpy(to + i, from + i, 16);
+      std::memcpy(to + count - kStep, from + count - kStep, 16);
+      return;
+    }
+  }
+  std::copy_n(from, count, to);
+}
+
+// `count` runs: of indices `step` apart, into those side by side.
+template <class T>
+void copy_runs(const T* from, int64_t step, int64_t count, Runs runs, T* to) {
+  if (runs.are_dense() && step == 1) {
+    std::copy_n(from, count * runs.length, to);
+  } else {
+    for (int64_t i = 0; i < count; ++i, from += step * runs.from, to += runs.to) copy_run(from, runs.length, to);
+  }
+}
+template <class T>
+void fill_runs(const T& value, int64_t count, Runs runs, T* to) {
+  if (runs.to == runs.length) {
+    std::fill_n(to, count * runs.length, value);
+  } else {
+    for (int64_t i = 0; i < count; ++i) std::fill_n(to + i * runs.to, runs.length, value);
+  }
+}
+
+// What of a row lies in [begin, end).
+template <class T>
+void copy_segment(const Segment& segment, int64_t begin, int64_t end, Runs runs, const T* from, T none, T* to) {
   begin = std::max(begin, segment.begin);
   const int64_t length = std::min(end, segment.begin + segment.length) - begin;
   if (length <= 0) return;
-  T* const t = to + begin * run;
-  if (segment.source < 0) {
-    std::fill_n(t, length * run, none);
-    return;
-  }
-  const T* const f = from + (segment.source + (begin - segment.begin) * segment.step) * run;
-  if (length * run == 1) {
+  T* const t = to + begin * runs.to;
+  if (segment.source < 0) return fill_runs(none, length, runs, t);
+  const T* const f = from + (segment.source + (begin - segment.begin) * segment.step) * runs.from;
+  if (length * runs.length == 1) {
     *t = *f;
-  } else if (segment.step == 1 || length == 1) {
-    std::copy_n(f, length * run, t);
-  } else if (run > 1) {
-    for (int64_t i = 0; i < length; ++i) std::copy_n(f + i * segment.step * run, run, t + i * run);
+  } else if (segment.step == 1 || runs.length > 1 || !runs.are_dense()) {
+    copy_runs(f, segment.step, length, runs, t);
   } else if (segment.step == 0) {
     std::fill_n(t, length, *f);
   } else {
@@ -420,20 +453,22 @@ void mapped_copy(KernelContext& context, const InputRows& source_rows, const Out
   if (to.rank() == 0) return dense_copy(to.dtype(), 1, to.raw(), from.raw());
   int last = to.rank() - 1;  // the innermost axis that is not copied as it is; what is below moves in one run
   const bool are_apart = source_rows.are_apart() || target_rows.are_apart();
-  while (last > 0 && !are_apart && is_identity(maps[last], from.dim(last))) --last;
+  while (last > (are_apart ? std::max(0, to.rank() - 2) : 0) && is_identity(maps[last], from.dim(last))) --last;
   const IndexMap segments = maps[last];
   const int64_t run = extent(to.shape(), last + 1, to.rank()), length = to.dim(last);
+  const bool has_rows_apart = are_apart && last < to.rank() - 1;
+  const Runs runs{run, has_rows_apart ? source_rows.stride : run, has_rows_apart ? target_rows.stride : run};
   const int64_t row = length * run, rows = to.size() / row;
-  const int64_t times = run == 1 ? repetitions(segments) : 1;
+  const int64_t times = run == 1 && runs.are_dense() ? repetitions(segments) : 1;
   // What is short of one another goes through a table.
-  const bool is_scattered = run == 1 && times == 1 && std::ssize(segments) * 4 > length && std::ranges::all_of(segments, [](const Segment& s) { return s.source >= 0; });
+  const bool is_scattered = run == 1 && runs.are_dense() && times == 1 && std::ssize(segments) * 4 > length && std::ranges::all_of(segments, [](const Segment& s) { return s.source >= 0; });
   const std::span<int64_t> table = context.workspace_of<int64_t>(is_scattered ? static_cast<size_t>(length) : 0);
   if (is_scattered) {
     for (const Segment& s : segments) {
       for (int64_t i = 0; i < s.length; ++i) table[static_cast<size_t>(s.begin + i)] = s.source + i * s.step;
     }
   }
-  const int64_t row_stride = are_apart ? target_rows.stride : row;
+  const int64_t row_stride = are_apart && !has_rows_apart ? target_rows.stride : length * runs.to;
   const Shape strides = strides_of(source_rows, from.shape());
   dispatch_by_size(to.dtype(), [&]<class T>() {
     const T* source = from.data<T>().data();
@@ -444,7 +479,7 @@ void mapped_copy(KernelContext& context, const InputRows& source_rows, const Out
       if (is_scattered) {
         for (int64_t i = begin; i < end; ++i) t[i] = f[table[static_cast<size_t>(i)]];
       } else {
-        for (const Segment& s : segments) copy_segment(s, begin, end, run, f, none, t);
+        for (const Segment& s : segments) copy_segment(s, begin, end, runs, f, none, t);
       }
     };
     const int64_t bytes = row * static_cast<int64_t>(sizeof(T));
@@ -467,9 +502,9 @@ void mapped_copy(KernelContext& context, const InputRows& source_rows, const Out
           offset += here * strides[d];
         }
         if (is_outside) {
-          std::fill_n(t, row, none);
+          fill_runs(none, length, runs, t);
         } else if (here >= 0 && here == before) {  // as in an image that becomes larger
-          std::copy_n(t - row_stride, row, t);
+          copy_runs(t - row_stride, 1, length, {run, runs.to, runs.to}, t);
         } else if (times > 1) {
           repeat_elements(source + offset, length / times, times, t);
         } else {
