@@ -62,7 +62,7 @@ constexpr ScalarForm kForms[] = {
     {"Clip", "l = input < (min ?? -infinity) ? (min ?? 0) : input; l > (max ?? infinity) ? (max ?? 0) : l"},
     {"DequantizeLinear", "(x - (x_zero_point ?? 0)) * x_scale", Along::Elements, 0, false, 0b101},
     {"QuantizeLinear",
-     "z = y_zero_point ?? 0; l = lowest - z; h = highest - z; q = x / y_scale; c = l <= q ? q : l; round(c < h ? c : h) + z",
+     "z = y_zero_point ?? 0; l = lowest - z; h = highest - z; q = x / y_scale; c = l < q ? q : l; round(c < h ? c : h) + z",
      Along::Elements, 0, false, 0b100, true},
     {"Softmax", "e = exp_of_negative(input - row_max_number(input)); e * (1 / row_sum(e))", Along::Axis},
     {"LogSoftmax", "d = input - row_max_number(input); d - log(row_sum(exp_of_negative(d)))", Along::Axis},
