@@ -77,9 +77,13 @@ class Lowering {
     if (!found) set(value, place.row, place.vector, found = make(value, place.row, place.vector));
     if (type.lanes == lanes || lanes == 1) return found;
     const Place repeated{-2 - value, place.row, place.vector};
-    llvm::Value* splat = find(repeated);
-    if (!splat) scopes_.back()[repeated] = splat = b_.CreateVectorSplat(static_cast<unsigned>(lanes), found);
-    return splat;
+    if (llvm::Value* splat = find(repeated)) return splat;
+    // Where the element is made: LLVM leaves it in the loops that it is used in.
+    auto scope = std::ranges::find_if(scopes_, [&](const Scope& of) { return of.contains(place); });
+    llvm::IRBuilderBase::InsertPointGuard guard(b_);
+    auto* made_by = llvm::dyn_cast<llvm::Instruction>(found);
+    if (&*scope != &scopes_.back() && made_by) b_.SetInsertPoint(made_by->getParent(), *made_by->getInsertionPointAfterDef());
+    return (*scope)[repeated] = b_.CreateVectorSplat(static_cast<unsigned>(lanes), found);
   }
   llvm::Value* find(const Place& place) const {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
