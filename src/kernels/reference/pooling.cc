@@ -236,10 +236,12 @@ void pool_maxima(const Window& window, const Tensor& x, T* y) {
   pool_lines<T>(window, x, y, false, MaxFold::initial<T>, MaxFold(), MaxFold(), [](T best, int64_t) { return best; });
 }
 
-// With where they are.
+// With where they are, if that is wanted. Without it, bytes come here only where a line is mostly padding (pooling_loops.cc).
 template <class T>
 void pool_maxima(const Window& window, const Tensor& x, T* y, int64_t* indices, bool by_columns) {
-  if (!indices) return pool_maxima(window, x, y);
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!indices) return pool_maxima(window, x, y);
+  }
   const T* data = x.data<T>().data();
   int64_t inputs = window.inputs(), outputs = window.outputs();
   for_each_window(window, x.dim(0) * x.dim(1), [&](WindowCursor& cursor, int64_t plane, int64_t position) {
@@ -253,6 +255,7 @@ void pool_maxima(const Window& window, const Tensor& x, T* y, int64_t* indices, 
       }
     });
     y[plane * outputs + position] = best;
+    if (!indices) return;
     where = std::max<int64_t>(where, 0);  // a window of nothing but padding
     indices[plane * outputs + position] = plane * inputs + (by_columns ? column_major(window, where) : where);
   });

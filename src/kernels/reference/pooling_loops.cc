@@ -81,42 +81,31 @@ class LargestOfTaps<float, 8> {
 };
 #endif
 
+// The sum of the taps, divided by a number that is not 0.
 template <class T, size_t kCount>
-class SumOfTaps {
+class MeanOfTaps {
  public:
   using V = typename PooledLanes<T, kCount>::Type;
   void add(V x) { sum_ += x; }
   void add(V x, V y) { sum_ += x + y; }
-  V result(int64_t) const { return sum_; }
+  V result(int64_t count) const { return count == 1 ? sum_ : sum_ / static_cast<T>(count); }
 
- protected:
+ private:
   V sum_{};
 };
 
-template <class T, size_t kCount>
-class MeanOfTaps : public SumOfTaps<T, kCount> {
- public:
-  using V = typename SumOfTaps<T, kCount>::V;
-  V result(int64_t count) const { return count == 0 ? V{} : this->sum_ / static_cast<T>(count); }
-};
-
-// The folds of a pooling: of lines into one, and of what windows see.
 template <class T>
 struct Largest {
   using Element = T;
-  template <class, size_t kCount>
-  using OfLines = LargestOfTaps<T, kCount>;
-  template <class, size_t kCount>
-  using OfWindows = LargestOfTaps<T, kCount>;
+  template <size_t kCount>
+  using Taps = LargestOfTaps<T, kCount>;
   static constexpr bool kIsMean = false;
   static constexpr T kPadding = MaxFold::initial<T>;
 };
 struct Mean {
   using Element = float;
-  template <class, size_t kCount>
-  using OfLines = SumOfTaps<float, kCount>;
-  template <class, size_t kCount>
-  using OfWindows = MeanOfTaps<float, kCount>;
+  template <size_t kCount>
+  using Taps = MeanOfTaps<float, kCount>;
   static constexpr bool kIsMean = true;
   static constexpr float kPadding = 0;
 };
@@ -156,13 +145,13 @@ class AnyTaps {
 
 // y[i] = what the fold gives of element i of all taps, for `size` elements of each window. y is not what the taps lie in: its last elements may be
 // computed twice.
-template <template <class, size_t> class Fold, class T, class Taps>
+template <class Fold, class Taps, class T = typename Fold::Element>
 void fold_windows(const Taps& taps, int64_t size, PixelRow row, int64_t count, T* y) {
   constexpr size_t kLanes = kPooledLanes<T>;
   constexpr auto kStep = static_cast<int64_t>(kLanes);
   // A vector of so many lanes.
   const auto fold = [&]<size_t kCount>(int64_t x_at, int64_t at) {
-    using Lanes = Fold<T, kCount>;
+    using Lanes = typename Fold::template Taps<kCount>;
     const auto load = [from = x_at + at](const T* tap) {
       typename Lanes::V lanes;
       std::memcpy(&lanes, tap + from, sizeof lanes);
@@ -175,7 +164,7 @@ void fold_windows(const Taps& taps, int64_t size, PixelRow row, int64_t count, T
   };
   // Four of them, so that one need not wait for another.
   const auto fold_four = [&](int64_t x_at, int64_t at) {
-    using Lanes = Fold<T, kLanes>;
+    using Lanes = typename Fold::template Taps<kLanes>;
     const auto load = [from = x_at + at](const T* tap, int64_t vector) {
       typename Lanes::V lanes;
       std::memcpy(&lanes, tap + from + vector * kStep, sizeof lanes);
@@ -206,19 +195,22 @@ void fold_windows(const Taps& taps, int64_t size, PixelRow row, int64_t count, T
   }
 }
 
-template <template <class, size_t> class Fold, class T>
-void fold_taps(std::span<const T* const> taps, int64_t size, PixelRow row, int64_t count, T* y) {
+// Not a part of its callers, or the library would have it several times.
+template <class Fold>
+[[gnu::noinline]] void fold_taps(std::span<const typename Fold::Element* const> taps, int64_t size, PixelRow row, int64_t count, typename Fold::Element* y) {
+  using T = typename Fold::Element;
   if (row.x_step == size && row.y_step == size) size *= std::exchange(row.windows, 1);
   const auto fold_known = [&]<size_t kTaps>() { fold_windows<Fold>(KnownTaps<T, kTaps>(taps), size, row, count, y); };
-  switch (taps.size()) {
-    case 1: return fold_known.template operator()<1>();
-    case 2: return fold_known.template operator()<2>();
-    case 3: return fold_known.template operator()<3>();
-    case 4: return fold_known.template operator()<4>();
-    case 5: return fold_known.template operator()<5>();
-    case 9: return fold_known.template operator()<9>();
-    default: return fold_windows<Fold>(AnyTaps<T>(taps), size, row, count, y);
+  if constexpr (std::is_same_v<T, float>) {
+    switch (taps.size()) {
+      case 2: return fold_known.template operator()<2>();
+      case 3: return fold_known.template operator()<3>();
+      case 4: return fold_known.template operator()<4>();
+      case 9: return fold_known.template operator()<9>();
+      default: break;
+    }
   }
+  fold_windows<Fold>(AnyTaps<T>(taps), size, row, count, y);
 }
 
 // What window i of an axis sees: so many taps from coordinate `first` on, and by how many a sum is divided.
@@ -318,7 +310,7 @@ void pool_pixels(const Window& window, const InputRows& rows, bool counts_paddin
     for (int64_t line = begin; line < end; ++line) {
       const int64_t counted = seen_lines.find(line, from, last.input * rows.stride, first_pixels);
       if (folds_lines) {
-        fold_taps<Fold::template OfLines, T>(first_pixels, last.input * channels, {1, 0, 0}, 1, folded.data());
+        fold_taps<Fold>(first_pixels, last.input * channels, {1, 0, 0}, 1, folded.data());
         first_pixels.assign(1, folded.data());
       }
       T* pixel_of_y = to + line * last.output * y.stride;
@@ -328,7 +320,8 @@ void pool_pixels(const Window& window, const InputRows& rows, bool counts_paddin
           const T* tap = pixel + run.first.first * rows.stride;
           for (int64_t i = 0; i < run.first.taps; ++i, tap += last.dilation * rows.stride) *end_of_taps++ = tap;
         }
-        fold_taps<Fold::template OfWindows, T>({taps.data(), end_of_taps}, channels, {run.windows, column_step, y.stride}, counted * run.first.counted, pixel_of_y);
+        fold_taps<Fold>({taps.data(), end_of_taps}, channels, {run.windows, column_step, y.stride}, std::max<int64_t>(counted * run.first.counted, 1),
+                        pixel_of_y);
         pixel_of_y += run.windows * y.stride;
       }
     }
@@ -361,7 +354,7 @@ void sort_by_remainder(const T* from, int64_t size, int64_t stride, int64_t colu
 bool is_mostly_padding(const WindowAxis& last) { return (last.output - 1) * last.stride + last.reach() + last.stride > 4 * (last.input + last.output) + 64; }
 
 template <class Fold, class T = typename Fold::Element>
-void pool_planes(const Window& window, const Tensor& x, bool counts_padding, Tensor& y) {
+void fold_planes(const Window& window, const Tensor& x, bool counts_padding, Tensor& y) {
   constexpr int64_t kColumnsAtOnce = 4096;  // of lines that are folded before they are read: a load across two new stores waits for both
   const WindowAxis& last = window.axes.back();
   const SeenLines seen_lines(window, counts_padding);
@@ -391,11 +384,11 @@ void pool_planes(const Window& window, const Tensor& x, bool counts_padding, Ten
       const int64_t count = std::min(most, end - line);
       for (int64_t i = 0; i < count; ++i) {
         counted[static_cast<size_t>(i)] = static_cast<T>(std::max<int64_t>(seen_lines.find(line + i, from + first, last.input, lines), 1));
-        if (first < end_of_seen) fold_taps<Fold::template OfLines, T>(lines, end_of_seen - first, {1, 0, 0}, 1, folded.data() + i * padded + first - last.start(0));
+        if (first < end_of_seen) fold_taps<Fold>(lines, end_of_seen - first, {1, 0, 0}, 1, folded.data() + i * padded + first - last.start(0));
       }
       if (last.stride > 1) sort_by_remainder(folded.data(), count * padded, last.stride, most * columns, sorted.data());
       T* line_of_y = to + line * last.output;
-      fold_taps<Fold::template OfLines, T>(taps, last.output, {count, columns, last.output}, 1, line_of_y);
+      fold_taps<Fold>(taps, last.output, {count, columns, last.output}, 1, line_of_y);
       if constexpr (Fold::kIsMean) {
         for (int64_t i = 0; i < count; ++i, line_of_y += last.output) {
           ANFORA_INDEPENDENT_ITERATIONS
@@ -444,7 +437,7 @@ class PoolingLoops : public PreparedKernel {
       reference_(context);
     } else {
       Tensor& y = context.allocate_output(0, x.dtype(), shape);
-      if (y.size() > 0) pool_planes<Fold>(window, x, counts_padding_, y);
+      if (y.size() > 0) fold_planes<Fold>(window, x, counts_padding_, y);
     }
   }
 

@@ -383,7 +383,7 @@ struct Runs {
 
 // Calls of memcpy take longer than what they copy.
 template <class T>
-void copy_run(const T* from, int64_t count, T* to) {
+void copy_few(const T* from, int64_t count, T* to) {
   constexpr int64_t kStep = 16 / static_cast<int64_t>(sizeof(T)), kMost = 16 * kStep;
   if constexpr (std::is_trivially_copyable_v<T> && kStep > 1) {
     if (count >= kStep && count <= kMost) {
@@ -397,15 +397,15 @@ void copy_run(const T* from, int64_t count, T* to) {
 
 // `count` runs: of indices `step` apart, into those side by side.
 template <class T>
-void copy_runs(const T* from, int64_t step, int64_t count, Runs runs, T* to) {
+[[gnu::noinline]] void copy_runs(const T* from, int64_t step, int64_t count, Runs runs, T* to) {
   if (runs.are_dense() && step == 1) {
     std::copy_n(from, count * runs.length, to);
   } else {
-    for (int64_t i = 0; i < count; ++i, from += step * runs.from, to += runs.to) copy_run(from, runs.length, to);
+    for (int64_t i = 0; i < count; ++i, from += step * runs.from, to += runs.to) copy_few(from, runs.length, to);
   }
 }
 template <class T>
-void fill_runs(const T& value, int64_t count, Runs runs, T* to) {
+[[gnu::noinline]] void fill_runs(const T& value, int64_t count, Runs runs, T* to) {
   if (runs.to == runs.length) {
     std::fill_n(to, count * runs.length, value);
   } else {
