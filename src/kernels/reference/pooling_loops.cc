@@ -21,12 +21,14 @@
 #include <memory>
 #include <ranges>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "anfora/error.h"
-#include "kernels/reference/families.h"
+#include "kernels/kernel.h"
 #include "kernels/reference/fold.h"
 #include "kernels/reference/prepared.h"
+#include "kernels/reference/vectorize.h"
 #include "kernels/reference/window.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
