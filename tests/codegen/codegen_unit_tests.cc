@@ -617,7 +617,7 @@ TEST(GeneratedProduct, LeavesTheRestToOthers) {
   EXPECT_TRUE(is_generated({}, a, b, c));
   EXPECT_FALSE(is_generated({}, a, b, random_tensor({4, 1}, 3)));
   EXPECT_TRUE(is_generated({}, a, random_tensor({8, 4}, 2), random_tensor({4}, 3)));
-  EXPECT_FALSE(is_generated({}, random_tensor({40, 8}, 1), random_tensor({8, 4}, 2), random_tensor({4}, 3)));  // most of a panel would be empty
+  EXPECT_FALSE(is_generated({}, random_tensor({40, 8}, 1), random_tensor({8, 10}, 2), random_tensor({10}, 3)));  // most of a panel would be empty
   EXPECT_FALSE(is_generated({{"perm_y", Dims{1, 0}}}, a, b, c));
   EXPECT_FALSE(is_generated({{"activation", std::string("Mish")}}, a, b, c));
   EXPECT_FALSE(is_generated({}, random_tensor({2, 4, 8}, 1), random_tensor({2, 8, 32}, 2), c));

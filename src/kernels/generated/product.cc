@@ -657,6 +657,7 @@ bool prefers_generated_product(const KernelData& data) {
   const IsaDescription& isa = describe(layout->code.isa);
   // The library takes time and memory in proportion to the length of a line of windows to make a primitive: two seconds for a vocoder.
   if (is_convolution && weights.constant.shape().size() == 3 && isa.has_fma) return true;
+  if (layout->code.has_half_vectors && !is_convolution && !is_costly(layout->code.epilogue.activation)) return true;
   if (layout->columns < kFewestColumns && !is_convolution) return has_few_rows(data, *layout);
   if (is_convolution && isa.has_fma && prefers_generated_windows(*layout, weights.constant.shape())) return true;
   // oneDNN 3.2's products by AVX2 wait for weights from memory.

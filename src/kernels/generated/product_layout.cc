@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 10;
+constexpr int64_t kCodeVersion = 11;
 
 // How many of the rows at that distance fall into the same set of the first-level cache, at most.
 int rows_in_one_set(int64_t stride, int rows) {
@@ -143,6 +143,11 @@ bool packs_rows(const KernelData& data, const ProductLayout& layout) {
   return elements > layout.code.tile.rows * layout.depth && elements <= kMostElements;
 }
 
+// Half a register of AVX-512 takes half of the time, and of few columns more would be empty.
+bool is_halved(const ProductCode& code, int64_t columns) {
+  return code.isa == Isa::Avx512 && code.weights == DType::F32 && !code.is_integer() && columns <= describe(code.isa).lanes / 2;
+}
+
 }  // namespace
 
 std::vector<int64_t> ProductLayout::of_weights() const {
@@ -235,6 +240,7 @@ std::optional<ProductLayout> lay_out_product(const KernelData& data, const Produ
     code.gather = GatheredRows::code(data);
     if (!code.gather) return std::nullopt;
   }
+  code.has_half_vectors = is_halved(code, layout.columns);
   code.has_open_sizes = !is_integer && !is_of_few_bits(code.weights);
   code.depth = is_integer ? layout.integers.words(layout.depth) : layout.depth;
   code.block = product_block(code.depth);
