@@ -3,6 +3,8 @@
 //     soak [seconds]
 //
 // Each result is, bit by bit, that of a run alone, and the process does not grow.
+#include <malloc.h>
+
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -23,6 +25,12 @@ namespace anfora {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Without what malloc keeps of what was freed, which goes up and down by tens of megabytes.
+int64_t resident_bytes_in_use() {
+  malloc_trim(0);
+  return resident_bytes();
+}
 
 constexpr int kThreads = 8, kMostThreads = 2, kSizes = 6;  // of callers; of one of them
 #ifdef __SANITIZE_THREAD__
@@ -138,9 +146,9 @@ int soak(double seconds) {
   }
   // Until half of the time every thread has met every shape.
   std::this_thread::sleep_until(end - std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds / 2)));
-  const int64_t half = resident_bytes();
+  const int64_t half = resident_bytes_in_use();
   for (std::thread& thread : threads) thread.join();
-  const int64_t whole = resident_bytes();
+  const int64_t whole = resident_bytes_in_use();
   std::printf(R"({"seconds": %.0f, "runs": %llu, "wrong": %llu, "resident_mb_half": %.1f, "resident_mb_end": %.1f})" "\n", seconds,
               static_cast<unsigned long long>(count), static_cast<unsigned long long>(wrong), static_cast<double>(half) / 1e6,
               static_cast<double>(whole) / 1e6);
