@@ -73,21 +73,26 @@ class Lowering {
   llvm::Value* element(Value value, int row, int vector, int lanes) {
     const Type& type = node(value).type;
     const Place place{value, type.rows == 1 ? 0 : row, type.vectors == 1 ? 0 : vector};
-    llvm::Value* found = find(place);
-    if (!found) set(value, place.row, place.vector, found = make(value, place.row, place.vector));
+    Scope* scope = scope_of(place);
+    if (!scope) {
+      llvm::Value* made = make(value, place.row, place.vector);
+      scope = &scopes_.back();
+      (*scope)[place] = made;
+    }
+    llvm::Value* const found = (*scope)[place];
     if (type.lanes == lanes || lanes == 1) return found;
-    const Place repeated{-2 - value, place.row, place.vector};
-    if (llvm::Value* splat = find(repeated)) return splat;
+    llvm::Value*& splat = (*scope)[{-2 - value, place.row, place.vector}];
+    if (splat) return splat;
     // Where the element is made: LLVM leaves it in the loops that it is used in.
-    auto scope = std::ranges::find_if(scopes_, [&](const Scope& of) { return of.contains(place); });
     llvm::IRBuilderBase::InsertPointGuard guard(b_);
     auto* made_by = llvm::dyn_cast<llvm::Instruction>(found);
-    if (&*scope != &scopes_.back() && made_by) b_.SetInsertPoint(made_by->getParent(), *made_by->getInsertionPointAfterDef());
-    return (*scope)[repeated] = b_.CreateVectorSplat(static_cast<unsigned>(lanes), found);
+    if (scope != &scopes_.back() && made_by) b_.SetInsertPoint(made_by->getParent(), *made_by->getInsertionPointAfterDef());
+    return splat = b_.CreateVectorSplat(static_cast<unsigned>(lanes), found);
   }
-  llvm::Value* find(const Place& place) const {
+  // The innermost that has it, or none.
+  Scope* scope_of(const Place& place) {
     for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-      if (auto found = scope->find(place); found != scope->end()) return found->second;
+      if (scope->contains(place)) return &*scope;
     }
     return nullptr;
   }
@@ -96,9 +101,9 @@ class Lowering {
   llvm::Value* distance(Value stride, int row) {
     constexpr int kTimes = -1;  // in the place of a vector
     const Place place{stride, row, kTimes};
-    llvm::Value* found = find(place);
-    if (!found) scopes_.back()[place] = found = b_.CreateMul(b_.getInt64(static_cast<uint64_t>(row)), single(stride));
-    return found;
+    if (Scope* scope = scope_of(place)) return (*scope)[place];
+    llvm::Value* made = b_.CreateMul(b_.getInt64(static_cast<uint64_t>(row)), single(stride));
+    return scopes_.back()[place] = made;
   }
 
   llvm::Value* address(const Node& memory, int row, int vector) {
@@ -541,7 +546,7 @@ class Lowering {
       // What moves with another address is computed from it, unless a loop outside has it where this one begins.
       const auto is_base = [&](const Walk& walk) { return walk.offset == n.operands[0]; };
       llvm::Value *step = growth(value, counter, is_inside), *of_index = growth(n.operands[1], counter, is_inside);
-      const bool walks_outside = find({value, 0, 0}) != nullptr;
+      const bool walks_outside = scope_of({value, 0, 0}) != nullptr;
       const bool follows = !walks_outside && std::ranges::any_of(walks, is_base) && of_index && is_zero(of_index);
       if (step && !is_zero(step) && !follows) walks.push_back({value, step, single(value)});
     }

@@ -644,7 +644,7 @@ bool prefers_generated_windows(const ProductLayout& layout, const Shape& weights
 }  // namespace
 
 bool prefers_generated_product(const KernelData& data) {
-  // Columns below which the last panel would be mostly empty: what a product by a matrix rather leaves to the library.
+  // Columns below which the last panel would be mostly empty: a product by a matrix is rather the library's, unless half registers have them.
   constexpr int64_t kFewestColumns = 16;
   const InputDescription &rows = data.input(0), &weights = data.input(1);
   const bool is_convolution = data.op == kConvolution;
@@ -657,13 +657,12 @@ bool prefers_generated_product(const KernelData& data) {
   const IsaDescription& isa = describe(layout->code.isa);
   // The library takes time and memory in proportion to the length of a line of windows to make a primitive: two seconds for a vocoder.
   if (is_convolution && weights.constant.shape().size() == 3 && isa.has_fma) return true;
-  if (layout->code.has_half_vectors && !is_convolution && !is_costly(layout->code.epilogue.activation)) return true;
-  if (layout->columns < kFewestColumns && !is_convolution) return has_few_rows(data, *layout);
+  const bool has_costly_epilogue = is_costly(layout->code.epilogue.activation);
+  if (layout->columns < kFewestColumns && !is_convolution) return (layout->code.has_half_vectors && !has_costly_epilogue) || has_few_rows(data, *layout);
   if (is_convolution && isa.has_fma && prefers_generated_windows(*layout, weights.constant.shape())) return true;
   // oneDNN 3.2's products by AVX2 wait for weights from memory.
   if (layout->code.isa == Isa::Avx2 && !is_convolution) return true;
-  const bool has_fast_epilogue = isa.has_fma && is_costly(layout->code.epilogue.activation);
-  return has_fast_epilogue || has_few_rows(data, *layout);
+  return (isa.has_fma && has_costly_epilogue) || has_few_rows(data, *layout);
 }
 
 std::unique_ptr<PreparedKernel> prepare_product(KernelData& data, ProductGenerator generate) {

@@ -52,7 +52,7 @@ inline memory handle(const memory::desc& desc) { return memory(desc, cpu(), DNNL
 inline memory owned(const memory::desc& desc) { return memory(desc, cpu()); }
 // It lies where the tensor does, from an element on.
 inline void point(memory& m, const Tensor& tensor, int64_t element = 0) {
-  m.set_data_handle(const_cast<void*>(element_at(tensor.dtype(), tensor.raw(), element)));
+  m.set_data_handle(const_cast<void*>(element_at(tensor, element)));
 }
 
 // Runs in the calling thread, and those of its arena.

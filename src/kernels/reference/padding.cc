@@ -69,7 +69,7 @@ void fill_and_copy(const Tensor& data, std::span<const int64_t> before, std::spa
     from += lower * from_strides[d];
     to += std::max<int64_t>(before[d], 0) * to_strides[d];
   }
-  strided_copy(data.dtype(), kept, element_at(output.dtype(), output.raw(), to), to_strides, element_at(data.dtype(), data.raw(), from), from_strides);
+  strided_copy(data.dtype(), kept, element_at(output, to), to_strides, element_at(data, from), from_strides);
 }
 
 void pad_by(KernelContext& context, const Tensor& data, PadMode mode, std::span<const int64_t> before,

@@ -87,7 +87,7 @@ void move_or_forward(KernelContext& context, StridedView view) {
   const OutputRows output = context.allocate_output_rows(0, data.dtype(), view.shape);
   const Shape strides = strides_of(output, view.shape);
   if (input.are_apart()) view.spread_rows(input.length(), input.stride);
-  const void* from = element_at(data.dtype(), data.raw(), view.offset);
+  const void* from = element_at(data, view.offset);
   if (from == output.tensor.raw() && strides == view.strides) return;  // planned as a part of the input
   strided_copy(data.dtype(), view.shape, output.tensor.raw(), strides, from, view.strides);
 }
@@ -259,7 +259,7 @@ void reverse_sequence(KernelContext& context) {
       strided_copy(data.dtype(), Shape{count, inner},
                    element_at(data.dtype(), output.raw(), b * strides[batch] + begin * strides[time]),
                    Shape{strides[time], 1},
-                   element_at(data.dtype(), data.raw(), b * strides[batch] + from_begin * strides[time]),
+                   element_at(data, b * strides[batch] + from_begin * strides[time]),
                    Shape{from_step * strides[time], 1});
     };
     copy(0, lengths[b], lengths[b] - 1, -1);

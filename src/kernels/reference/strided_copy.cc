@@ -456,19 +456,20 @@ void mapped_copy(KernelContext& context, const InputRows& source_rows, const Out
   while (last > (are_apart ? std::max(0, to.rank() - 2) : 0) && is_identity(maps[last], from.dim(last))) --last;
   const IndexMap segments = maps[last];
   const int64_t run = extent(to.shape(), last + 1, to.rank()), length = to.dim(last);
-  const bool has_rows_apart = are_apart && last < to.rank() - 1;
-  const Runs runs{run, has_rows_apart ? source_rows.stride : run, has_rows_apart ? target_rows.stride : run};
+  const bool of_elements = last == to.rank() - 1, of_rows = last == to.rank() - 2;
+  const Runs runs = of_rows ? Runs{run, source_rows.stride, target_rows.stride} : Runs{run, run, run};
   const int64_t row = length * run, rows = to.size() / row;
-  const int64_t times = run == 1 && runs.are_dense() ? repetitions(segments) : 1;
+  const bool of_numbers = run == 1 && runs.are_dense();
+  const int64_t times = of_numbers ? repetitions(segments) : 1;
   // What is short of one another goes through a table.
-  const bool is_scattered = run == 1 && runs.are_dense() && times == 1 && std::ssize(segments) * 4 > length && std::ranges::all_of(segments, [](const Segment& s) { return s.source >= 0; });
+  const bool is_scattered = of_numbers && times == 1 && std::ssize(segments) * 4 > length && std::ranges::all_of(segments, [](const Segment& s) { return s.source >= 0; });
   const std::span<int64_t> table = context.workspace_of<int64_t>(is_scattered ? static_cast<size_t>(length) : 0);
   if (is_scattered) {
     for (const Segment& s : segments) {
       for (int64_t i = 0; i < s.length; ++i) table[static_cast<size_t>(s.begin + i)] = s.source + i * s.step;
     }
   }
-  const int64_t row_stride = are_apart && !has_rows_apart ? target_rows.stride : length * runs.to;
+  const int64_t row_stride = of_elements ? target_rows.stride : length * runs.to;
   const Shape strides = strides_of(source_rows, from.shape());
   dispatch_by_size(to.dtype(), [&]<class T>() {
     const T* source = from.data<T>().data();
@@ -521,7 +522,7 @@ void take(const Tensor& from, int axis, std::span<const int64_t> indices, Tensor
   if (to.size() == 0) return;
   const int64_t outer = extent(from.shape(), 0, axis), run = extent(from.shape(), axis + 1, from.rank());
   const int64_t row = from.dim(axis) * run, count = std::ssize(indices);
-  if (outer * count == 1 && to.raw() == element_at(from.dtype(), from.raw(), indices[0] * run)) return;  // planned as a part of `from`
+  if (outer * count == 1 && to.raw() == element_at(from, indices[0] * run)) return;  // planned as a part of `from`
   dispatch_by_size(from.dtype(), [&]<class T>() {
     const T* source = from.data<T>().data();
     T* target = to.data<T>().data();
@@ -566,7 +567,7 @@ void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output
     const Tensor& input = *inputs[i];
     const int64_t run = input.dim(axis) * inner, length = std::max<int64_t>(output.rank() == 0 ? 1 : input.shape().back(), 1);
     const int64_t stride = row_strides.empty() ? length : row_strides[i];
-    void* to = element_at(output.dtype(), output.raw(), begin);
+    void* to = element_at(output, begin);
     begin += run;
     if (to == input.raw()) continue;
     strided_copy(output.dtype(), Shape{outer, run / length, length}, to, Shape{row, length, 1}, input.raw(), Shape{run / length * stride, stride, 1});
@@ -576,7 +577,7 @@ void concatenate(std::span<const Tensor* const> inputs, int axis, Tensor& output
 void copy_slice(const Tensor& input, int axis, int64_t begin, Tensor& output) {
   int64_t outer = extent(input.shape(), 0, axis), inner = extent(input.shape(), axis + 1, input.rank());
   int64_t row = input.dim(axis) * inner, run = output.dim(axis) * inner;
-  const void* from = element_at(input.dtype(), input.raw(), begin * inner);
+  const void* from = element_at(input, begin * inner);
   if (outer == 1 && from == output.raw()) return;  // planned as a part of the input
   strided_copy(input.dtype(), Shape{outer, run}, output.raw(), Shape{run, 1}, from, Shape{row, 1});
 }

@@ -38,6 +38,9 @@ inline const void* element_at(DType dtype, const void* data, int64_t index) {
   return static_cast<const char*>(data) + index * static_cast<int64_t>(element_bytes(dtype));
 }
 
+inline void* element_at(Tensor& tensor, int64_t index) { return element_at(tensor.dtype(), tensor.raw(), index); }
+inline const void* element_at(const Tensor& tensor, int64_t index) { return element_at(tensor.dtype(), tensor.raw(), index); }
+
 // What `length` indices of an axis, from `begin` on, are read from: `source`, source + step, and so on; -1: a number that fills them.
 struct Segment {
   int64_t begin, length, source, step;
