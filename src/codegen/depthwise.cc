@@ -39,7 +39,7 @@ class DepthwiseBuilder {
       const Value filters = at(parameters_[kFilters], panel, kFilterPanelStride);
       b_.loop(0, parameters_[kTiles], [&](Value tile) {
         const Value pixel = b_.multiply(tile, b_.integer(sums_.rows));
-        finish(sum(at(kImage, channel, pixel, kPixelStride, image_bytes()), filters), channel, pixel);
+        finish(sum(at(kImage, channel, pixel, kPixelStride, image_bytes()), filters, channel), channel, pixel);
       });
     });
     return b_.finish();
@@ -55,8 +55,8 @@ class DepthwiseBuilder {
   }
 
   // Over all taps.
-  Value sum(Value image, Value filters) {
-    const Value zero = code_.is_integer() ? b_.bits(0) : b_.constant(0);
+  Value sum(Value image, Value filters, Value channel) {
+    const Value initial = code_.is_integer() ? b_.load(row_type(), b_.offset(parameters_[kZeroTerms], channel), b_.integer(0)) : b_.constant(0);
     const InMemory as = code_.image == DType::I8 ? InMemory::SignedByte : code_.image == DType::U8 ? InMemory::UnsignedByte : InMemory::Word;
     auto add_row = [&](Value row, std::span<const Value> sums) {
       const Value image_row = at(image, row, kImageRowStride, image_bytes()), first_tap = b_.multiply(row, parameters_[kTaps]);
@@ -67,7 +67,7 @@ class DepthwiseBuilder {
         return std::vector{code_.is_integer() ? b_.dot(Op::DotHalves, pixels, filter, carried[0]) : multiply_add(b_, isa_, pixels, filter, carried[0])};
       });
     };
-    return b_.loop(0, parameters_[kTapRows], 1, {&sums_, 1}, {&zero, 1}, add_row)[0];
+    return b_.loop(0, parameters_[kTapRows], 1, {&sums_, 1}, {&initial, 1}, add_row)[0];
   }
 
   Type row_type() const { return {sums_.element, 1, sums_.vectors, sums_.lanes}; }
@@ -90,13 +90,12 @@ class DepthwiseBuilder {
   }
 
   void finish_integers(Value sums, Value channel, Value pixel, Value mask) {
-    const Value terms = b_.load(row_type(), b_.offset(parameters_[kZeroTerms], channel), b_.integer(0));
     const Value scale = code_.scale == Scale::Columns
                             ? b_.load({Element::F32, 1, sums_.vectors, sums_.lanes}, b_.offset(parameters_[kDepthwiseScale], channel), b_.integer(0), mask)
                             : b_.load({Element::F32}, parameters_[kDepthwiseScale], b_.integer(0));
-    const Value tile = b_.multiply(b_.to_float(b_.subtract(sums, terms)), scale);
+    const Value tile = b_.multiply(b_.to_float(sums), scale);
     const Value place = b_.add(channel, b_.multiply(pixel, parameters_[kResultStride]));
-    store_as(b_, isa_, code_.result, parameters_[kResult], place, parameters_[kResultStride], finished(tile, channel, pixel, mask), mask,
+    store_as(b_, code_.result, code_.divides, parameters_[kResult], place, parameters_[kResultStride], finished(tile, channel, pixel, mask), mask,
              parameters_[kDepthwiseQuantization]);
   }
 

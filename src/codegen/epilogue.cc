@@ -44,19 +44,56 @@ void store_finished(Builder& builder, const kernels::generated::Epilogue& epilog
   });
 }
 
-void store_as(Builder& builder, const IsaDescription& isa, DType dtype, Value pointer, Value index, Value row_stride, Value tile, Value mask,
-              Value quantization) {
-  using kernels::generated::Quantization;
+namespace {
+
+using kernels::generated::Quantization;
+
+InMemory as_bytes(DType dtype) { return dtype == DType::I8 ? InMemory::SignedByte : InMemory::UnsignedByte; }
+
+// A Quantization in memory.
+class Quantizer {
+ public:
+  Quantizer(Builder& builder, Value pointer) : builder_(builder), pointer_(pointer) {}
+
+  Value number(size_t offset, Element element = Element::F32) const {
+    return builder_.load({element}, builder_.offset(pointer_, builder_.integer(static_cast<int64_t>(offset)), 1), builder_.integer(0));
+  }
+  Value divided(Value tile) const { return builder_.divide(tile, number(offsetof(Quantization, scale))); }
+  // Integers between the limits at that offset.
+  Value rounded(Value tile, size_t limits) const {
+    tile = builder_.maximum(tile, number(limits + offsetof(Quantization::Limits, lowest)));
+    tile = builder_.minimum(tile, number(limits + offsetof(Quantization::Limits, highest)));
+    return builder_.to_nearest(tile);
+  }
+
+ private:
+  Builder& builder_;
+  Value pointer_;
+};
+
+}  // namespace
+
+Value add_residual(Builder& builder, bool divides, Value tile, DType dtype, Value residual, Value row_stride, Value mask, Value quantization) {
+  using Sum = Quantization::Sum;
+  constexpr size_t kSum = offsetof(Quantization, sum);
+  const Quantizer quantizer(builder, quantization);
+  if (divides) tile = quantizer.divided(tile);
+  tile = builder.to_float(quantizer.rounded(tile, kSum + offsetof(Sum, of_y)));
+  Type type = builder.type(tile);
+  type.element = Element::I32;
+  const Value bytes = builder.load(type, residual, row_stride, mask, as_bytes(dtype));
+  const Value added = builder.to_float(builder.subtract(bytes, quantizer.number(kSum + offsetof(Sum, zero_point), Element::I32)));
+  return builder.add(builder.multiply(tile, quantizer.number(kSum + offsetof(Sum, y_factor))),
+                     builder.multiply(added, quantizer.number(kSum + offsetof(Sum, factor))));
+}
+
+void store_as(Builder& builder, DType dtype, bool divides, Value pointer, Value index, Value row_stride, Value tile,
+              Value mask, Value quantization) {
   if (dtype == DType::F32) return builder.store(builder.offset(pointer, index), row_stride, tile, mask);
-  auto number = [&](size_t offset, Element element) {
-    return builder.load({element}, builder.offset(quantization, builder.integer(static_cast<int64_t>(offset)), 1), builder.integer(0));
-  };
-  tile = builder.divide(tile, number(offsetof(Quantization, scale), Element::F32));
-  tile = builder.maximum(tile, number(offsetof(Quantization, lowest), Element::F32));
-  tile = builder.minimum(tile, number(offsetof(Quantization, highest), Element::F32));
-  tile = builder.add(VectorMath(builder, isa).integer_of(tile), number(offsetof(Quantization, zero_point), Element::I32));
-  const InMemory as = dtype == DType::I8 ? InMemory::SignedByte : InMemory::UnsignedByte;
-  builder.store(builder.offset(pointer, index, 1), row_stride, tile, mask, as);
+  const Quantizer quantizer(builder, quantization);
+  if (divides) tile = quantizer.divided(tile);
+  tile = builder.add(quantizer.rounded(tile, offsetof(Quantization, limits)), quantizer.number(offsetof(Quantization, zero_point), Element::I32));
+  builder.store(builder.offset(pointer, index, 1), row_stride, tile, mask, as_bytes(dtype));
 }
 
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x) {

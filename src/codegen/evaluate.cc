@@ -33,6 +33,12 @@ size_t count(const Type& type) {
   return static_cast<size_t>(type.rows) * static_cast<size_t>(type.vectors * type.lanes);
 }
 
+Elements repeated(const Elements& elements, const Type& of, const Type& to) {
+  Elements all(count(to));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = elements[repeated_index(to, of, i)];
+  return all;
+}
+
 int64_t compute_index(Op op, int64_t a, int64_t b) {
   switch (op) {
     case Op::Add: return a + b;
@@ -44,6 +50,13 @@ int64_t compute_index(Op op, int64_t a, int64_t b) {
     case Op::Maximum: return std::max(a, b);
     default: throw Error(ErrorCode::Internal, fmt::format("loop IR: {} of indices", name(op)));
   }
+}
+
+// Out of range, and of NaN: the least.
+template <class Int>
+Int truncated(float x) {
+  constexpr auto kBound = -static_cast<float>(std::numeric_limits<Int>::min());
+  return x >= -kBound && x < kBound ? static_cast<Int>(x) : std::numeric_limits<Int>::min();
 }
 
 int64_t compute_float(Op op, float a, float b, float c) {
@@ -59,6 +72,7 @@ int64_t compute_float(Op op, float a, float b, float c) {
     case Op::LessOrEqual: return a <= b;
     case Op::Equal: return a == b;
     case Op::SquareRoot: return from_float(std::sqrt(a));
+    case Op::ToNearest: return from_int(truncated<int32_t>(std::nearbyint(a)));
     default: throw Error(ErrorCode::Internal, fmt::format("loop IR: {} of f32", name(op)));
   }
 }
@@ -88,13 +102,6 @@ int64_t of_lanes(Op op, Elements lanes) {
       lanes[i] = from_float(combine_lanes(op, as_float(lanes[i]), as_float(lanes[i + lanes.size() / 2])));
   }
   return lanes[0];
-}
-
-// Out of range, and of NaN: the least.
-template <class Int>
-Int truncated(float x) {
-  constexpr auto kBound = -static_cast<float>(std::numeric_limits<Int>::min());
-  return x >= -kBound && x < kBound ? static_cast<Int>(x) : std::numeric_limits<Int>::min();
 }
 
 int64_t compute_long(Op op, int64_t x, int64_t y) {
@@ -191,8 +198,7 @@ class Evaluator {
       case Op::Float: result = {from_float(node.scalar)}; return;
       case Op::Item: return;
       case Op::Result:
-        result = carried_[static_cast<size_t>(node.number)];
-        if (result.size() == 1) result.resize(count(node.type), result[0]);
+        result = repeated(carried_[static_cast<size_t>(node.number)], type(yielded_[static_cast<size_t>(node.number)]), node.type);
         return;
       case Op::Offset: result = {single(node.operands[0]) + single(node.operands[1]) * node.number}; return;
       case Op::Load:
@@ -238,8 +244,9 @@ class Evaluator {
       case Op::If: {
         const int chosen = node.blocks[single(node.operands[0]) != 0 ? 0 : 1];
         run(chosen);
+        yielded_ = function_.block(chosen).yields;
         carried_.clear();
-        for (Value yielded : function_.block(chosen).yields) carried_.push_back(at(yielded));
+        for (Value yielded : yielded_) carried_.push_back(at(yielded));
         return;
       }
       case Op::Transpose: {
@@ -268,8 +275,8 @@ class Evaluator {
     const Block& body = function_.block(node.blocks[0]);
     std::vector<Elements> carried;
     for (size_t i = 1; i < body.items.size(); ++i) {
-      const Elements& initial = at(node.operands[i + 1]);
-      carried.push_back(initial.size() == 1 ? Elements(count(type(body.items[i])), initial[0]) : initial);
+      const Value initial = node.operands[i + 1];
+      carried.push_back(repeated(at(initial), type(initial), type(body.items[i])));
     }
     for (int64_t k = single(node.operands[0]); k < single(node.operands[1]); ++k) {
       at(body.items[0]) = {k};
@@ -278,6 +285,7 @@ class Evaluator {
       for (size_t i = 0; i < carried.size(); ++i) carried[i] = at(body.yields[i]);
     }
     carried_ = std::move(carried);  // read by the results, which follow
+    yielded_ = body.yields;
   }
 
   void elementwise(const Node& node, Elements& result) {
@@ -308,7 +316,8 @@ class Evaluator {
   std::span<const int64_t> arguments_;
   std::span<const Region> regions_;
   std::vector<Elements> values_;
-  std::vector<Elements> carried_;  // the results of what ended last
+  std::vector<Elements> carried_;  // the results of what ended last,
+  std::vector<Value> yielded_;     // and what they have the types of
 };
 
 }  // namespace

@@ -321,7 +321,7 @@ class GroupBuilder {
   // What is stored of a result, and how.
   Value stored(size_t output, Value x) {
     const DType type = code_.outputs[output].dtype;
-    return type == DType::I8 || type == DType::U8 ? math_.integer_of(x) : x;
+    return type == DType::I8 || type == DType::U8 ? b_.to_nearest(x) : x;
   }
   struct Store {
     size_t output;

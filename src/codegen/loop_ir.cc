@@ -130,6 +130,12 @@ Value Builder::to_float(Value a) {
   return append({.op = Op::ToFloat, .type = result, .operands = {a}});
 }
 
+Value Builder::to_nearest(Value a) {
+  Type result = type(a);
+  result.element = Element::I32;
+  return append({.op = Op::ToNearest, .type = result, .operands = {a}});
+}
+
 Value Builder::to_integer(Value a, Element element) {
   Type result = type(a);
   result.element = element;

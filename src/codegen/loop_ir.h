@@ -86,6 +86,7 @@ enum class Op : uint8_t {
   AsBits,
   AsFloat,  // f32 ↔ i32, the same bits
   ToFloat,  // i32, i64 → f32, the nearest
+  ToNearest,  // f32 → i32, of two the even one; the least integer where it does not fit
   ToInteger,  // f32 → i32 or i64, truncated, the least integer where it does not fit; i32 → i64; i64 → i32, the low bits
   For,      // begin, end, initial values…; a block with items, whose yields are carried on
   If,       // mask; two blocks, of which one runs and yields
@@ -183,14 +184,15 @@ class Builder {
   Value as_float(Value a);
   Value to_float(Value a);
   Value to_integer(Value a, Element element);
+  Value to_nearest(Value a);
 
-  // body(counter, carried) gives the values to carry on. An initial value that is single stands for a tile of type `carried`.
+  // body(counter, carried) gives the values to carry on. Initial values are repeated as operands are, to tiles of type `carried`.
   using LoopBody = std::function<std::vector<Value>(Value counter, std::span<const Value> carried)>;
   std::vector<Value> loop(int64_t begin, Value end, int unroll, std::span<const Type> types,
                           std::span<const Value> initial, const LoopBody& body);
   void loop(int64_t begin, Value end, const std::function<void(Value counter)>& body);
   void choose(Value condition, const std::function<void()>& then, const std::function<void()>& otherwise);
-  // The tile that one of them gives; a single value stands for a tile.
+  // The tile that one of them gives; what is repeated stands for a tile.
   Value choose(Value condition, const Type& type, const std::function<Value()>& then,
                const std::function<Value()>& otherwise);
 

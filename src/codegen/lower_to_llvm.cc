@@ -153,6 +153,7 @@ class Lowering {
       case Op::DotBytes: return dot_bytes(lanes, operand(0), operand(1), operand(2));
       case Op::DotHalves: return b_.CreateAdd(operand(2), sum_of_halves(lanes, operand(0), operand(1)));
       case Op::ToFloat: return b_.CreateSIToFP(operand(0), element_type(n.type));
+      case Op::ToNearest: return to_nearest(lanes, operand(0));
       case Op::ToInteger: return to_integer(node(n.operands[0]).type.element, n.type, operand(0));
       case Op::AsBits:
       case Op::AsFloat: return b_.CreateBitCast(operand(0), element_type(n.type));
@@ -176,6 +177,16 @@ class Lowering {
     llvm::Value* truncated = b_.CreateFPToSI(b_.CreateSelect(fits, x, constant(0)), type);
     const int64_t least = is_long ? INT64_MIN : int64_t{INT32_MIN};
     return b_.CreateSelect(fits, truncated, llvm::ConstantInt::get(type, static_cast<uint64_t>(least), true));
+  }
+
+  llvm::Value* to_nearest(int lanes, llvm::Value* x) {
+    if (lanes == 1) return b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_cvtss2si, {}, {b_.CreateInsertElement(llvm::FixedVectorType::get(b_.getFloatTy(), 4), x, uint64_t{0})});
+    if (lanes == 16) {
+      constexpr uint32_t kCurrentDirection = 4;  // of rounding: to the nearest
+      auto* result = llvm::FixedVectorType::get(b_.getInt32Ty(), 16);
+      return b_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {}, {x, llvm::Constant::getNullValue(result), b_.getInt16(0xFFFF), b_.getInt32(kCurrentDirection)});
+    }
+    return b_.CreateIntrinsic(lanes == 8 ? llvm::Intrinsic::x86_avx_cvt_ps2dq_256 : llvm::Intrinsic::x86_sse2_cvtps2dq, {}, {x});
   }
 
   llvm::Value* dot_bytes(int lanes, llvm::Value* a, llvm::Value* b, llvm::Value* c) {

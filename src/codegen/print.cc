@@ -47,6 +47,7 @@ std::string_view name(Op op) {
     case Op::AsBits: return "as_bits";
     case Op::AsFloat: return "as_float";
     case Op::ToFloat: return "to_float";
+    case Op::ToNearest: return "to_nearest";
     case Op::ToInteger: return "to_integer";
     case Op::For: return "for";
     case Op::If: return "if";

@@ -146,7 +146,6 @@ class ProductBuilder {
   }
 
   Element element() const { return code_.is_integer() ? Element::I32 : Element::F32; }
-  Value zero() { return code_.is_integer() ? b_.bits(0) : b_.constant(0); }
   Value multiply_add(Value a, Value b, Value c) {
     switch (code_.factors) {
       case Factors::Floats: break;
@@ -272,9 +271,10 @@ class ProductBuilder {
   }
 
   Value begin(const Type& tile, Value panel) {
-    if (!code_.has_blocks()) return zero();
+    auto first = [&] { return code_.is_integer() ? row_of(kColumnTerms, Element::I32, multiply(panel, code_.panel_columns())) : b_.constant(0); };
+    if (!code_.has_blocks()) return first();
     return b_.choose(
-        b_.less(b_.integer(0), parameters_[kIsFirst]), tile, [&] { return zero(); },
+        b_.less(b_.integer(0), parameters_[kIsFirst]), tile, first,
         [&] { return b_.load(tile, kept_sums(panel), b_.integer(code_.panel_columns())); });
   }
 
@@ -333,7 +333,7 @@ class ProductBuilder {
   }
 
   void finish(Value tile, Value column, Value mask) {
-    if (code_.is_integer()) tile = without_zero_points(tile, column);
+    if (code_.is_integer() && code_.has_column_zeros) tile = without_zeros_of_columns(tile, column);
     if (code_.is_integer() && code_.scale == Scale::None) return store(tile, column, mask);
     if (code_.is_integer()) tile = b_.multiply(b_.to_float(tile), scale(column, mask));
     std::array<AddendAt, 2> addends{};
@@ -354,7 +354,11 @@ class ProductBuilder {
 
   void store(Value tile, Value column, Value mask) {
     if (!code_.is_quantized()) return b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
-    store_as(b_, isa_, code_.result, parameters_[kY], column, parameters_[kYStride], tile, mask, parameters_[kQuantization]);
+    if (code_.residual) {
+      const Value residual = b_.offset(parameters_[kAddend1], column, 1);
+      tile = add_residual(b_, code_.divides, tile, *code_.residual, residual, parameters_[kAddend1Stride], mask, parameters_[kQuantization]);
+    }
+    store_as(b_, code_.result, code_.divides && !code_.residual, parameters_[kY], column, parameters_[kYStride], tile, mask, parameters_[kQuantization]);
   }
 
   // Of all columns of the panel, also where the result has no more.
@@ -363,9 +367,7 @@ class ProductBuilder {
                    b_.integer(0), mask);
   }
 
-  Value without_zero_points(Value tile, Value column) {
-    tile = b_.subtract(tile, row_of(kColumnTerms, Element::I32, column));
-    if (!code_.has_column_zeros) return tile;
+  Value without_zeros_of_columns(Value tile, Value column) {
     const Value row_terms = b_.load({Element::I32, rows_}, parameters_[kRowTerms], b_.integer(1));
     return b_.subtract(tile, b_.multiply(row_of(kColumnZeros, Element::I32, column), row_terms));
   }

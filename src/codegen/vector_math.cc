@@ -79,10 +79,6 @@ Value VectorMath::round(Value x) {
   const Value shift = b_.constant(kShift);
   return b_.subtract(b_.add(x, shift), shift);
 }
-Value VectorMath::integer_of(Value x) {
-  const Value shift = b_.constant(kShift);
-  return b_.subtract(b_.as_bits(b_.add(x, shift)), b_.as_bits(shift));
-}
 // What is added to the magnitude leaves no digits behind the point. From 2²³ on, there are none.
 Value VectorMath::nearest(Value x) {
   const Value bound = b_.constant(0x1p23f), size = magnitude(x);

@@ -36,8 +36,6 @@ class VectorMath {
   Value nearest(Value x);
   Value floor(Value x);
   Value ceil(Value x);
-  // The same as an i32.
-  Value integer_of(Value x);
 
   Value exp(Value x);
   Value exp_of_negative(Value x);         // for x ≤ 0

@@ -69,7 +69,7 @@ Value VectorMath::pow(Value x, Value y) {
   const Value n = round(exponent.high);
   const Value low = fma(y, log.low, exponent.low);
   const Value r = b_.multiply(b_.add(b_.subtract(exponent.high, n), low), b_.constant(6.93147182e-1f));
-  const Value whole = integer_of(exponent.high), half = b_.binary(Op::ShiftRight, whole, b_.bits(1));
+  const Value whole = b_.to_nearest(exponent.high), half = b_.binary(Op::ShiftRight, whole, b_.bits(1));
   Value result = b_.add(one, exp_tail(r));
   result = b_.multiply(b_.multiply(result, power_of_two(half)), power_of_two(b_.subtract(whole, half)));
   constexpr float kOverflow = 129, kUnderflow = -151;

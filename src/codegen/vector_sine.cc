@@ -48,7 +48,7 @@ Value VectorMath::sine_of_near(Value x, int quarters) {
     const Pair rest = exact_sum(r, times(-7.54953362e-8f));
     r = b_.add(rest.high, b_.subtract(rest.low, times(2.56334407e-12f)));
   }
-  return sine_of_rest(r, b_.add(integer_of(turned), b_.bits(quarters)));
+  return sine_of_rest(r, b_.add(b_.to_nearest(turned), b_.bits(quarters)));
 }
 
 Value VectorMath::high_product(Value a, Value b) {

@@ -143,10 +143,11 @@ class Verifier {
       check_begin(value, block.yields[static_cast<size_t>(node.number)], node.type);
     }
   }
-  // A single value stands for a tile.
+  // What is repeated stands for a tile.
   void check_begin(Value value, Value initial, const Type& tile) const {
     const Type& given = type(initial);
-    if (given != tile && !(given.is_single() && given.element == tile.element))
+    auto fits = [](int extent, int of_tile) { return extent == of_tile || extent == 1; };
+    if (given.element != tile.element || !fits(given.rows, tile.rows) || !fits(given.vectors, tile.vectors) || !fits(given.lanes, tile.lanes))
       fail(value, "%{} is {}, not {}", initial, to_string(given), to_string(tile));
   }
 
@@ -230,6 +231,10 @@ class Verifier {
       case Op::ToInteger:
         if ((element != Element::F32 && !is_integer(element)) || !is_integer(node.type.element)) fail(value, "of {}", to_string(result));
         result.element = node.type.element;
+        break;
+      case Op::ToNearest:
+        if (element != Element::F32) fail(value, "of {}", to_string(result));
+        result.element = Element::I32;
         break;
       case Op::ToFloat:
         if (!is_integer(element)) fail(value, "of {}", to_string(result));

@@ -91,7 +91,8 @@ void infer_product(InferenceContext& ctx) {
 }
 
 DType integer_result(const InferenceContext& ctx) {
-  if (ctx.has_input(8)) return ctx.dtype(8);
+  if (ctx.has_input(13)) return ctx.dtype(13);
+  if (ctx.has_input(8) && !ctx.has_input(9)) return ctx.dtype(8);
   return ctx.has_input(7) ? DType::U8 : ctx.has_input(6) ? DType::F32 : DType::I32;
 }
 
@@ -188,11 +189,18 @@ Declaration with_integer_operands(Declaration declaration) {
       .optional_input("scale", "f32")
       .optional_input("y_scale", "f32")
       .optional_input("y_zero_point", "T4")
+      .optional_input("R", "T5")
+      .optional_input("R_zero_point", "T5")
+      .optional_input("y_factor", "f32")
+      .optional_input("R_factor", "f32")
+      .optional_input("sum_zero_point", "T6")
       .output("Y", "T3")
       .type("T1", {DType::I8, DType::U8})
       .type("T2", {DType::I8, DType::U8})
       .type("T3", {DType::I32, DType::F32, DType::I8, DType::U8})
-      .type("T4", {DType::I8, DType::U8});
+      .type("T4", {DType::I8, DType::U8})
+      .type("T5", {DType::I8, DType::U8})
+      .type("T6", {DType::I8, DType::U8});
 }
 
 Declaration with_epilogue(Declaration declaration) {
@@ -427,7 +435,8 @@ void declare_lowered(Declarations& declare) {
   with_epilogue(with_integer_operands(
       declare.op("LoweredMatMulInteger", 1, "anfora")
           .doc("activation(scale · (A − a_zero_point)(B − b_zero_point) + C + Z), where the product is computed in i32 and converted to f32; "
-               "without a scale, the product itself. The scale is one number, or one for each column. With y_scale, the result is quantized.")
+               "without a scale, the product itself. The scale is one number, or one for each column. With y_scale, the result is quantized; with R, "
+               "y_factor · (that − y_zero_point) + R_factor · (R − R_zero_point) is, with a scale of 1 and sum_zero_point.")
           .input("A", "T1")
           .input("B", "T2"))
           .infer(infer_integer_product)
@@ -436,7 +445,8 @@ void declare_lowered(Declarations& declare) {
       declare.op("LoweredConvInteger", 1, "anfora")
           .doc("activation(scale · ConvInteger(X, W, a_zero_point, b_zero_point) + C + Z), where the convolution is computed in i32 and converted to "
                "f32; without a scale, the convolution itself. With channels_last, X, Z and Y are [batch, spatial…, channels]. The scale is one number, or "
-               "one for each of the last dimension. With y_scale, the result is quantized.")
+               "one for each of the last dimension. With y_scale, the result is quantized; with R, y_factor · (that − y_zero_point) + R_factor · (R − "
+               "R_zero_point) is, with a scale of 1 and sum_zero_point.")
           .input("X", "T1")
           .input("W", "T2"));
   convolution.attribute("channels_last", 0).attribute("group", 1).attribute("auto_pad", "NOTSET");

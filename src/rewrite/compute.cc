@@ -132,6 +132,10 @@ Quantity is_greater(const Scope& scope, Arguments a) { return is_below(scope, a[
 Quantity is_at_least(const Scope& scope, Arguments a) { return is_below(scope, a[1], a[0], true); }
 
 Quantity is_in(const Scope& scope, Arguments a) {
+  if (const auto* texts = std::get_if<std::vector<std::string>>(&a[1])) {
+    const auto* text = std::get_if<std::string>(&a[0]);
+    return text ? Quantity(std::ranges::find(*texts, *text) != texts->end()) : NotKnown{};
+  }
   auto list = as_dims(a[1], scope.dims());
   auto numbers = as_numbers(a[1]);
   if (numbers) {

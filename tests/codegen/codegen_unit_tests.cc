@@ -439,6 +439,9 @@ TEST(GeneratedProduct, Integers) {
         for (const Tensor& scale : {random_tensor({}, 8), random_tensor({columns}, 9)}) {
           for (bool open_shapes : {false, true})
             expect_generated("LoweredMatMulInteger", attributes, {a, b, c, z, zero_of_a, zeros_of_b, scale}, open_shapes, 0);
+          const Tensor one = Tensor::scalar(1.0f), r = random_bytes(right, {rows, columns}, 10);
+          expect_generated("LoweredMatMulInteger", attributes, {a, b, c, none, zero_of_a, zeros_of_b, scale, one}, false, 0);
+          expect_generated("LoweredMatMulInteger", attributes, {a, b, c, none, zero_of_a, zeros_of_b, scale, one, zero_of_a, r, none, one, one}, false, 0);
         }
       }
     }
@@ -489,6 +492,16 @@ TEST(GeneratedProduct, IntegerConvolutions) {
       expect_generated("LoweredConvInteger", attributes, {x, w, b, none, zero_of_x, zeros_of_w, scales}, true, 0);
       const Tensor scale_of_y = Tensor::scalar(3.5f), zero_of_y = random_bytes(right, {}, 7);
       expect_generated("LoweredConvInteger", attributes, {x, w, b, none, zero_of_x, zeros_of_w, scales, scale_of_y, zero_of_y}, false, 0);
+      // With a residual.
+      const Tensor reference = run_kernel("LoweredConvInteger", c.attributes, {x, w, none, none, zero_of_x})[0];
+      const Dims shape(reference.shape().begin(), reference.shape().end());
+      const Tensor r = random_bytes(left, shape, 8), zero_of_r = random_bytes(left, {}, 9), y_factor = Tensor::scalar(0.75f), factor = Tensor::scalar(1.25f);
+      for (const Tensor& of_y : {Tensor::scalar(1.0f), scale_of_y}) {
+        for (bool open_shapes : {false, true}) {
+          expect_generated("LoweredConvInteger", c.attributes,
+                           {x, w, b, none, zero_of_x, none, scales, of_y, zero_of_y, r, zero_of_r, y_factor, factor, random_bytes(left, {}, 10)}, open_shapes, 0);
+        }
+      }
     }
   }
 }

@@ -28,7 +28,8 @@ struct DepthwiseCode {
   bool has_edge = false;  // the last panel has channels that the result has not
   DType image = DType::F32;   // or I8, U8
   Scale scale = Scale::None;  // of integers, which have one
-  DType result = DType::F32;  // of integers: I8, U8 as well
+  DType result = DType::F32;  // of integers: I8, U8 as well,
+  bool divides = false;       // after a division by a scale
   Epilogue epilogue;
   std::optional<ProductCode> expansion;  // of the same panels; not of integers
 
@@ -70,7 +71,7 @@ enum DepthwiseArgument : uint8_t {
   kResidual,       // addend 1
   kResidualStride,
   // Of integers only.
-  kZeroTerms,  // what is taken off the sums of each channel of all panels
+  kZeroTerms,  // what the sums of each channel of all panels begin with
   kDepthwiseScale,
   kDepthwiseQuantization,
   kDepthwiseArguments,

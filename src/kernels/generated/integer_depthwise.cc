@@ -24,7 +24,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code and filters; another generator's are not taken.
-constexpr int64_t kIntegerDepthwiseVersion = 2;
+constexpr int64_t kIntegerDepthwiseVersion = 3;
 
 enum PackedIntegerDepthwise : uint8_t { kIntegerDepthwiseCode, kFilterWords, kFilterSums };
 
@@ -70,7 +70,8 @@ struct IntegerDepthwisePlan {
 
 class IntegerDepthwise : public PreparedKernel {
  public:
-  IntegerDepthwise(KernelData& data, DepthwiseCode code) : data_(data), code_(std::move(code)), weights_(*data.input(1).shape) {}
+  IntegerDepthwise(KernelData& data, const IntegerOperation& operation, DepthwiseCode code)
+      : data_(data), operation_(operation), code_(std::move(code)), weights_(*data.input(1).shape) {}
 
   // False where there is no code for it, and none can be made.
   bool prepare(DepthwiseGenerator generate) {
@@ -112,8 +113,8 @@ class IntegerDepthwise : public PreparedKernel {
     const Tensor* zero_point = context.optional_input(kZeroOfA);
     const int32_t zero = zero_point ? byte_element(*zero_point, 0) : 0;
     const std::span<int32_t> zero_terms = context.workspace_of<int32_t>(static_cast<size_t>(sums_.size()));
-    std::ranges::transform(sums_.data<int32_t>(), zero_terms.begin(), [&](int32_t sum) { return zero * sum; });
-    const Quantization quantization = quantization_of(context, code_.result);
+    std::ranges::transform(sums_.data<int32_t>(), zero_terms.begin(), [&](int32_t sum) { return -zero * sum; });
+    const Quantization quantization = quantization_of(context, operation_);
     const WindowAxis &rows = plan.rows(), &columns = plan.columns();
     std::array<int64_t, kDepthwiseArguments> arguments{};
     arguments[kImageRowStride] = rows.dilation * plan.row_bytes();
@@ -218,6 +219,7 @@ class IntegerDepthwise : public PreparedKernel {
   }
 
   KernelData& data_;
+  IntegerOperation operation_;
   DepthwiseCode code_;
   Shape weights_;
   Tensor words_, sums_;
@@ -233,16 +235,16 @@ std::unique_ptr<PreparedKernel> prepare_integer_depthwise(KernelData& data, Dept
   const int64_t channels = (*weights.shape)[0];
   if ((*weights.shape)[1] != 1 || data.attributes.get_int("group", 1) != channels) return nullptr;
   const std::optional<IntegerOperation> operation = read_integers(data, channels);
-  if (!operation || operation->scale == Scale::None) return nullptr;
+  if (!operation || operation->scale == Scale::None || operation->residual) return nullptr;
   const PackedConstant* known = find_packed(data, kIntegerDepthwiseCode);
   const std::optional<Isa> isa = known ? isa_of(known->layout) : best_isa();
   if (!isa) return nullptr;
-  DepthwiseCode code{.isa = *isa, .image = operation->a, .scale = operation->scale, .result = operation->result, .epilogue = {}, .expansion = {}};
+  DepthwiseCode code{.isa = *isa, .image = operation->a, .scale = operation->scale, .result = operation->result, .divides = operation->divides, .epilogue = {}, .expansion = {}};
   code.tile = tile_of_integers(code.isa);
   code.has_edge = channels % code.panel_channels() != 0 || describe(code.isa).has_masks;
   if (!read_activation(data.attributes, code.epilogue) || !read_addends(data, channels, code.epilogue)) return nullptr;
   if (code.epilogue.addends[0] == Addend::Tile) return nullptr;
-  auto kernel = std::make_unique<IntegerDepthwise>(data, std::move(code));
+  auto kernel = std::make_unique<IntegerDepthwise>(data, *operation, std::move(code));
   return kernel->prepare(generate) ? std::move(kernel) : nullptr;
 }
 

@@ -284,7 +284,7 @@ class GeneratedProduct : public PreparedKernel {
     const bool is_sum = is_integer && layout_.code.scale == Scale::None;
     const OutputRows y = context.allocate_output_rows(0, is_sum ? DType::I32 : layout_.code.result, plan.y_shape);
     std::array<int64_t, kProductArguments> arguments{};
-    const Quantization quantization = quantization_of(context, layout_.code.result);
+    const Quantization quantization = is_integer ? quantization_of(context, layout_.operation) : Quantization();
     arguments[kQuantization] = address_of(&quantization);
     arguments[kY] = address_of(y.tensor.raw());
     arguments[kB] = address_of(weights_.raw());
@@ -305,6 +305,10 @@ class GeneratedProduct : public PreparedKernel {
       if (layout_.code.epilogue.addends[i] == Addend::None) continue;
       arguments[kAddend0 + 2 * i] = address_of(context.input(2 + i).data<float>().data());
       arguments[kAddend0Stride + 2 * i] = plan.addend_strides[i];
+    }
+    if (layout_.code.residual) {
+      arguments[kAddend1] = address_of(context.input(kResidualBytes).raw());
+      arguments[kAddend1Stride] = plan.y_stride;
     }
     if (plan.gathers_blocks) return run_gathered(context, plan, arguments);
     // A thread has whole rows where it can: those that it computed of the operand are in its cache, and the next kernel's will be.
@@ -367,6 +371,7 @@ class GeneratedProduct : public PreparedKernel {
     const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
                                          arguments[kAddend1] + bytes(at.addends[1])};
     const std::array<int64_t, kProductArguments> of_integers = arguments;
+    const int64_t residual = arguments[kAddend1] + at.y;
     const int64_t weights = arguments[kB] + bytes(at.b * layout_.matrix_words()),
                   column_terms = arguments[kColumnTerms] + bytes(at.b * layout_.panels() * width);
     const bool dequantizes = dequantizes_before(plan);
@@ -416,6 +421,7 @@ class GeneratedProduct : public PreparedKernel {
           arguments[kY] = y + (row * y_stride + column) * y_bytes;
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
           arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
+          if (layout_.code.residual) arguments[kAddend1] = residual + row * plan.y_stride + column;
           arguments[kRowTerms] = of_integers[kRowTerms] + bytes(matrix * plan.rows + row);
           arguments[kSums] = address_of(sums.data()) + (block_depth < depth ? bytes(((panel - first_panel) * all_rows + row - first_row) * width) : 0);
           fetches.give(tile - first_tile, arguments);
@@ -507,7 +513,7 @@ class GeneratedProduct : public PreparedKernel {
     const int32_t zero_of_a = zero_point ? byte_element(*zero_point, 0) : 0, zero = zero_of_a + integers.added_to_a();
     if (has_constant_weights_) {
       const int32_t* sums = columns_.data<int32_t>().data();
-      for (int64_t n = 0; n < columns; ++n) column_terms[static_cast<size_t>(n)] = zero * sums[n];
+      for (int64_t n = 0; n < columns; ++n) column_terms[static_cast<size_t>(n)] = -zero * sums[n];
       arguments[kColumnZeros] = address_of(sums + columns);
     } else {
       pack_matrices(context, plan, zero, column_terms, arguments);
@@ -553,7 +559,7 @@ class GeneratedProduct : public PreparedKernel {
       for (int64_t i = begin; i < end; ++i) {
         int32_t* sums = column_terms.data() + i * width;
         layout_.integers.pack_panel(from + i / panels * layout_.depth * layout_.columns, matrix_, i % panels, width, words.data() + i * panel_words, sums);
-        for (int64_t n = 0; n < width; ++n) sums[n] *= zero;
+        for (int64_t n = 0; n < width; ++n) sums[n] *= -zero;
       }
     });
     layout_.integers.zeros_of_columns(context.optional_input(kZeroOfB), layout_.columns, zeros.data());

@@ -86,11 +86,12 @@ std::vector<int> rows_up_to(const Tile& tile, int fewest) {
 std::vector<int64_t> ProductCode::numbers() const {
   std::vector<int64_t> all{static_cast<int64_t>(isa), static_cast<int64_t>(factors), tile.rows, tile.vectors, int64_t{has_edge}};
   const std::vector<int64_t> of_integers{int64_t{has_blocks()}, int64_t{has_column_zeros}, static_cast<int64_t>(scale),
-                                         static_cast<int64_t>(result)},
+                                         static_cast<int64_t>(result), int64_t{divides}},
       of_floats = has_open_sizes ? std::vector<int64_t>{int64_t{has_blocks()}, int64_t{has_windows}} : std::vector<int64_t>{depth, block, a_stride}, last = epilogue.numbers();
   const std::vector<int64_t>& own = is_integer() ? of_integers : of_floats;
   all.insert(all.end(), own.begin(), own.end());
   all.insert(all.end(), last.begin(), last.end());
+  if (residual) all.push_back(static_cast<int64_t>(*residual));
   if (weights != DType::F32) all.push_back(static_cast<int64_t>(weights));
   if (fetches_ahead) all.push_back(kStepsOfFetch);
   if (forms_weights) all.push_back(1);

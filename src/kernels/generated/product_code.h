@@ -124,7 +124,9 @@ struct ProductCode {
   bool keeps_sums = false;      // of floats: those of a tile may be of several runs, as with blocks
   bool has_column_zeros = false;  // of integers: not all Zᵇ are 0
   Scale scale = Scale::None;      // of integers; without one there is no epilogue
-  DType result = DType::F32;      // I8, U8: quantized behind the epilogue
+  DType result = DType::F32;      // I8, U8: quantized behind the epilogue,
+  bool divides = false;           // after a division by a scale
+  std::optional<DType> residual;  // of a quantized result: bytes that are added to it, before the sum is quantized
   Epilogue epilogue;
   std::optional<GatherCode> gather;  // of floats: rows of A are gathered, tile by tile
   // Whether an entry fetches weights of the next panel into the second-level cache meanwhile: where several tiles share a panel. The processor's own
@@ -185,7 +187,7 @@ enum ProductArgument : uint8_t {
   kColumns,  // that the result has, from the first panel on
   kAddend0,  // as Y; a row: at the first panel's column
   kAddend0Stride,
-  kAddend1,
+  kAddend1,  // or the residual
   kAddend1Stride,
   // With blocks: sums of a tile's rows so far, row by row of a panel. They are begun with zeros at the first block, and go through the
   // epilogue after the last.
@@ -194,7 +196,7 @@ enum ProductArgument : uint8_t {
   kIsFirst,
   kIsLast,
   // Of integers and few bits only.
-  kColumnTerms,  // Zᵃ Σ b' of the columns of all panels, from the first on
+  kColumnTerms,  // −Zᵃ Σ b' of the columns of all panels, from the first on: what their sums begin with
   kColumnZeros,  // Zᵇ, likewise; of few bits: zero points, from the first panel on
   kRowTerms,     // Σ a' − K Zᵃ of the rows
   kScale,        // at the first panel's column; of few bits: scales, from the first panel on
@@ -218,10 +220,21 @@ enum ProductArgument : uint8_t {
   kFloatArguments = kColumnTerms
 };
 
-// How a result y is quantized: round(clamp(y / scale, lowest, highest)) + zero_point, where the limits are those of the type less the zero point.
+// How a result y is quantized: round(clamp(y / scale, lowest, highest)) + zero_point, where the limits are those of the type less the zero point. Code
+// that does not divide takes the scale for 1.
 struct Quantization {
-  float scale = 1, lowest = 0, highest = 0;
+  struct Limits {
+    float lowest = 0, highest = 0;
+  };
+  float scale = 1;
+  Limits limits;
   int32_t zero_point = 0;
+  // With a residual r, what is clamped to the limits is y_factor · round(clamp(y / scale, of_y)) + factor · (r − its zero point).
+  struct Sum {
+    Limits of_y;
+    float y_factor = 0, factor = 0;
+    int32_t zero_point = 0;
+  } sum;
 };
 
 // Whether there is code that reads weights of f32, or of a type that it converts to f32; integers with scales.

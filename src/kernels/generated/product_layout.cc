@@ -14,7 +14,7 @@ namespace anfora::kernels::generated {
 namespace {
 
 // Of the layout of code; another generator's is not taken.
-constexpr int64_t kCodeVersion = 11;
+constexpr int64_t kCodeVersion = 12;
 
 // How many of the rows at that distance fall into the same set of the first-level cache, at most.
 int rows_in_one_set(int64_t stride, int rows) {
@@ -70,15 +70,35 @@ std::optional<IntegerOperation> read_integers(const KernelData& data, int64_t co
   if (!is_row_of_weights(scale_of_y, 1) || !is_row_of_weights(zero_of_y, 1)) return std::nullopt;
   if (scale_of_y.present && !scales.present) return std::nullopt;
   if (scale_of_y.present) operation.result = zero_of_y.present ? zero_of_y.dtype : DType::U8;
+  operation.divides = scale_of_y.present && !(scale_of_y.constant.defined() && scale_of_y.constant.data<float>()[0] == 1);
+  const InputDescription &residual = data.input(kResidualBytes), &zero_of_sum = data.input(kZeroOfSum);
+  if (residual.present) {
+    for (const size_t number : {size_t{kZeroOfResidual}, size_t{kFactorOfY}, size_t{kFactorOfResidual}, size_t{kZeroOfSum}}) {
+      if (!is_row_of_weights(data.input(number), 1)) return std::nullopt;
+    }
+    operation.residual = residual.dtype;
+    operation.result = zero_of_sum.present ? zero_of_sum.dtype : DType::U8;
+  }
   if (scales.present) operation.scale = element_count(*scales.shape) == 1 ? Scale::One : Scale::Columns;
   return operation;
 }
 
-Quantization quantization_of(const KernelContext& context, DType result) {
-  if (!is_byte(result)) return {};
-  const Tensor* zero_point = context.optional_input(kZeroOfY);
-  const int32_t zero = zero_point ? byte_element(*zero_point, 0) : 0, lowest = result == DType::I8 ? -128 : 0;
-  return {context.input(kScaleOfY).data<float>()[0], static_cast<float>(lowest - zero), static_cast<float>(lowest + 255 - zero), zero};
+Quantization quantization_of(const KernelContext& context, const IntegerOperation& operation) {
+  if (!is_byte(operation.result)) return {};
+  const auto zero_in = [&](size_t input) {
+    const Tensor* zero_point = context.optional_input(input);
+    return zero_point ? byte_element(*zero_point, 0) : 0;
+  };
+  const auto limits = [&](size_t zero_point) {
+    const Tensor* tensor = context.optional_input(zero_point);
+    const int32_t zero = zero_in(zero_point), lowest = tensor && tensor->dtype() == DType::I8 ? -128 : 0;
+    return Quantization::Limits{static_cast<float>(lowest - zero), static_cast<float>(lowest + 255 - zero)};
+  };
+  const auto number = [&](size_t input) { return context.input(input).data<float>()[0]; };
+  const size_t last = operation.residual ? kZeroOfSum : kZeroOfY;
+  Quantization quantization{.scale = number(kScaleOfY), .limits = limits(last), .zero_point = zero_in(last)};
+  if (operation.residual) quantization.sum = {limits(kZeroOfY), number(kFactorOfY), number(kFactorOfResidual), zero_in(kZeroOfResidual)};
+  return quantization;
 }
 
 namespace {
@@ -87,8 +107,9 @@ namespace {
 bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
   const std::optional<IntegerOperation> operation = read_integers(data, layout.columns);
   if (!operation) return false;
+  layout.operation = *operation;
   layout.integers.a = operation->a, layout.integers.b = operation->b;
-  layout.code.scale = operation->scale, layout.code.result = operation->result;
+  layout.code.scale = operation->scale, layout.code.result = operation->result, layout.code.divides = operation->divides, layout.code.residual = operation->residual;
   const InputDescription& zero_of_b = data.input(kZeroOfB);
   const bool has_constant_zeros = !zero_of_b.present || zero_of_b.constant.defined();
   if (!has_constant_zeros && data.input(1).constant.defined()) return false;

@@ -19,18 +19,20 @@ inline constexpr std::string_view kDequantizedProduct = "LoweredMatMulDequantize
 // Inputs behind its addends.
 enum DequantizedInput : uint8_t { kScalesOfB = 4, kZerosOfB };
 // Inputs behind the addends, of integers.
-enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales, kScaleOfY, kZeroOfY };
+enum IntegerInput : uint8_t { kZeroOfA = 4, kZeroOfB, kScales, kScaleOfY, kZeroOfY, kResidualBytes, kZeroOfResidual, kFactorOfY, kFactorOfResidual, kZeroOfSum };
 
 // What such an operator does with sums of products, as far as it is known before the run.
 struct IntegerOperation {
   DType a = DType::U8, b = DType::I8;
   Scale scale = Scale::None;
   DType result = DType::F32;  // I8, U8: quantized
+  bool divides = false;       // by a scale that is not known to be 1
+  std::optional<DType> residual;  // I8, U8: of what is added to that; then `result` is the sum's
 };
 // Nothing where there is no code for the operands, of which zero points and scales are one or one for each column.
 std::optional<IntegerOperation> read_integers(const KernelData& data, int64_t columns);
 // By the inputs of a run.
-Quantization quantization_of(const KernelContext& context, DType result);
+Quantization quantization_of(const KernelContext& context, const IntegerOperation& operation);
 // Inputs 2 and 3; false where there is no code for them.
 bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue);
 
@@ -44,6 +46,7 @@ struct ProductLayout {
   int64_t depth = 0, columns = 0;  // of the weights
   int64_t taps = 1;                // of a window, f32: the weights are [columns, channels, taps…], the sum goes over [taps…, channels]
   IntegerOperands integers;
+  IntegerOperation operation;  // of integers
   bool has_rows_of_y = false;      // those of its matrices are of the last axis of the tensor, which is dense
   int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
   int64_t matrix_words() const { return panels() * code.depth * code.panel_columns(); }  // of the weights in panels: words, or elements

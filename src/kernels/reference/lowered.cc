@@ -4,8 +4,10 @@
 //   LoweredConv, LoweredConvTranspose    X, W, B?, Z?       activation(Conv(X, W) + B + Z)
 //   LoweredMatMul                        A, B, C?, Z?       activation(alpha A' B' + C + Z)'; perm_a, perm_b, perm_y
 //   LoweredMatMulDequantized             A, B, C?, Z?, scales, zero_points?      the same, where B is dequantized first
-//   LoweredMatMulInteger                 A, B, C?, Z?, a_zero_point?, b_zero_point?, scale?, y_scale?, y_zero_point?
-//                                        activation(scale · MatMulInteger(A, B, …) + C + Z), or that quantized; without a scale, the product
+//   LoweredMatMulInteger                 A, B, C?, Z?, a_zero_point?, b_zero_point?, scale?, y_scale?, y_zero_point?, R?, R_zero_point?, y_factor?,
+//                                        R_factor?, sum_zero_point?
+//                                        activation(scale · MatMulInteger(A, B, …) + C + Z), or that quantized, or with R its sum with that, quantized
+//                                        again; without a scale, the product
 //   LoweredConvInteger                   X, W, and the same
 //   LoweredExpansionDepthwise            X, W, B?, Z?, E, F?            activation(Conv(expansion_activation(Conv(X, E) + F), W) + B + Z)
 //   LoweredPointwise                     X, W, B?, Z?, S?, T?, more X…      activation(Conv(input_activation(Concat(X, …) · S + T), W) + B + Z)
@@ -305,12 +307,17 @@ class LoweredInteger {
       y = epilogue_(context, std::move(y), 3);
     }
     if (const Tensor* scale = context.optional_input(7)) y = quantize_(context, {y, *scale, optional_input(context, 8)});
+    if (const Tensor* residual = context.optional_input(9)) {
+      y = dequantize_(context, {y, context.input(11), optional_input(context, 8)});
+      y = add_(context, {y, dequantize_(context, {*residual, context.input(12), optional_input(context, 10)})});
+      y = quantize_(context, {y, Tensor::scalar(1.0f), optional_input(context, 13)});
+    }
     context.set_output(0, std::move(y));
   }
 
  private:
   bool channels_last_;
-  Part product_, multiply_{"Mul"}, add_{"Add"}, quantize_{"QuantizeLinear"};
+  Part product_, multiply_{"Mul"}, add_{"Add"}, quantize_{"QuantizeLinear"}, dequantize_{"DequantizeLinear"};
   Epilogue epilogue_;
 };
 
