@@ -33,7 +33,9 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/generated/panel_products.h"
@@ -359,6 +361,39 @@ class WinogradInstance : public ShapedKernel::Instance {
     });
   }
 
+  // A tap of a window that sees the input: where its channels lie, and its weights in a panel.
+  struct SeenTap {
+    const float* from;
+    int64_t weights;
+  };
+
+  // The sums of a window for the columns of a panel. Where the window sees a NaN, all are NaN.
+  void sum_panel(std::span<const SeenTap> taps, int64_t i, float* sums) const {
+    using Columns [[gnu::vector_size(32)]] = float;
+    constexpr int64_t kColumns = sizeof(Columns) / sizeof(float);  // of which all panels have a multiple
+    const int64_t channels = s_.C, first_channel = products_.group_of(i) * channels;
+    bool sees_nan = false;
+    for (const SeenTap& tap : taps) {
+      for (int64_t c = 0; c < channels; ++c) sees_nan |= std::isnan(tap.from[first_channel + c]);
+    }
+    if (sees_nan) {
+      std::fill_n(sums, products_.width(), std::numeric_limits<float>::quiet_NaN());
+      return;
+    }
+    for (int64_t k = 0; k < products_.width(); k += kColumns) {
+      Columns sum{};
+      for (const SeenTap& tap : taps) {
+        const float* line = panel(i) + tap.weights + k;
+        for (int64_t c = 0; c < channels; ++c, line += elements_of_channel()) {
+          Columns weights;
+          std::memcpy(&weights, line, sizeof weights);
+          sum += tap.from[first_channel + c] * weights;
+        }
+      }
+      std::memcpy(sums + k, &sum, sizeof sum);
+    }
+  }
+
   // The tile of y by the definition.
   void sum(const Operands& operands, int64_t tile) const {
     const Place first = place_of(tile);
@@ -370,21 +405,17 @@ class WinogradInstance : public ShapedKernel::Instance {
   }
   void sum(const Operands& operands, const Place& place) const {
     const int64_t width = products_.width();
-    Scratch<float> sums(static_cast<size_t>(products_.y_stride()), 0.0f);
+    ScratchVector<SeenTap> taps;
     for (int64_t tap = 0; tap < s_.frames.kernel * s_.taps(); ++tap) {
       const int64_t frame = tap / s_.taps(), point = tap % s_.taps();
       const int64_t down = place.down - s_.down.pad + point / s_.across.kernel * s_.down.dilation;
       const int64_t across = place.across - s_.across.pad + point % s_.across.kernel * s_.across.dilation;
       const std::optional<int64_t> image = s_.image_of_x(place.image, frame);
       if (!image || !s_.down.has(down) || !s_.across.has(across)) continue;
-      const float* from = operands.x + place_in_x(operands, *image, down, across);
-      for (int64_t c = 0; c < s_.C; ++c) {
-        for (int64_t i = 0; i < products_.panels(); ++i) {
-          const float* line = panel(i) + (frame * s_.C + c) * elements_of_channel() + point * width;
-          for (int64_t k = 0; k < width; ++k) sums[static_cast<size_t>(i * width + k)] += from[products_.group_of(i) * s_.C + c] * line[k];
-        }
-      }
+      taps.push_back({operands.x + place_in_x(operands, *image, down, across), frame * s_.C * elements_of_channel() + point * width});
     }
+    Scratch<float> sums(static_cast<size_t>(products_.y_stride()));
+    for (int64_t i = 0; i < products_.panels(); ++i) sum_panel({taps.begin(), taps.end()}, i, sums.data() + i * width);
     const int64_t first = place_in_y(place);
     for (int64_t k = 0; k < s_.K; ++k) {
       float value = sums.data()[k];
