@@ -441,7 +441,8 @@ TEST(GeneratedProduct, Integers) {
             expect_generated("LoweredMatMulInteger", attributes, {a, b, c, z, zero_of_a, zeros_of_b, scale}, open_shapes, 0);
           const Tensor one = Tensor::scalar(1.0f), r = random_bytes(right, {rows, columns}, 10);
           expect_generated("LoweredMatMulInteger", attributes, {a, b, c, none, zero_of_a, zeros_of_b, scale, one}, false, 0);
-          expect_generated("LoweredMatMulInteger", attributes, {a, b, c, none, zero_of_a, zeros_of_b, scale, one, zero_of_a, r, none, one, one}, false, 0);
+          for (const Tensor& residual : {r, random_bytes(right, {1, columns}, 11)})
+            expect_generated("LoweredMatMulInteger", attributes, {a, b, c, none, zero_of_a, zeros_of_b, scale, one, zero_of_a, residual, none, one, one}, true, 0);
         }
       }
     }

@@ -187,7 +187,13 @@ class GeneratedProduct : public PreparedKernel {
     return make_plan(input_shapes(data_));
   }
 
+  // Nothing where the shapes do not fit, or a residual is repeated.
   std::optional<ProductPlan> make_plan(ProductAttributes::Shapes shapes) const {
+    std::optional<ProductPlan> plan = make_plan_of_product(std::move(shapes));
+    if (plan && layout_.code.residual && plan->shapes[kResidualBytes] != plan->y_shape) return std::nullopt;
+    return plan;
+  }
+  std::optional<ProductPlan> make_plan_of_product(ProductAttributes::Shapes shapes) const {
     if (data_.op == kIntegerConvolution || data_.op == kConvolution) {
       std::optional<ConvolutionRows> rows = ConvolutionRows::resolve(data_.attributes, shapes);
       if (!rows) return std::nullopt;

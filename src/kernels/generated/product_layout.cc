@@ -106,7 +106,7 @@ namespace {
 // False where there is no code for such.
 bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
   const std::optional<IntegerOperation> operation = read_integers(data, layout.columns);
-  if (!operation) return false;
+  if (!operation || (operation->residual && layout.code.epilogue.addends[1] != Addend::None)) return false;
   layout.operation = *operation;
   layout.integers.a = operation->a, layout.integers.b = operation->b;
   layout.code.scale = operation->scale, layout.code.result = operation->result, layout.code.divides = operation->divides, layout.code.residual = operation->residual;
