@@ -89,6 +89,13 @@ TEST_F(Budget, AProductOfConstantsThatIsNotFoldedIsBracketedAway) {
   }
 }
 
+// Exporters give weights that layers share to each of them by an Identity.
+TEST_F(Budget, ViewsOfWeightsAreNoCopies) {
+  const Tensor w = weights(1)->as_value()->tensor();
+  const Datum inputs[] = {w};
+  EXPECT_EQ(analysis::evaluate_operator(context->get_operator("Identity"), {}, inputs, 1).front().tensor().raw(), w.raw());
+}
+
 TEST_F(Budget, FastKernelsAgreeWithTheReference) {
   Tensor a = weights(1)->as_value()->tensor(), b = weights(2)->as_value()->tensor();
   const Datum inputs[] = {a, b};

@@ -28,6 +28,7 @@
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/families.h"
 #include "kernels/reference/float_block.h"
+#include "kernels/reference/view.h"
 #include "support/parallel.h"
 #include "support/scratch.h"
 
@@ -440,7 +441,7 @@ void type_of(KernelContext& context) { context.allocate_output(0, context.input(
 void identity(KernelContext& context) {
   const Datum& in = context.input_datum(0);
   if (!in.is_tensor()) return context.set_output(0, in);
-  copy_elements(in.tensor(), context.allocate_output(0, in.tensor().dtype(), in.tensor().shape()));
+  forward_or_copy(context, 0, in.tensor());
 }
 
 }  // namespace
