@@ -93,10 +93,10 @@ class DepthwiseBuilder {
     const Value scale = code_.scale == Scale::Columns
                             ? b_.load({Element::F32, 1, sums_.vectors, sums_.lanes}, b_.offset(parameters_[kDepthwiseScale], channel), b_.integer(0), mask)
                             : b_.load({Element::F32}, parameters_[kDepthwiseScale], b_.integer(0));
-    const Value tile = b_.multiply(b_.to_float(sums), scale);
+    Value tile = finished(b_.multiply(b_.to_float(sums), scale), channel, pixel, mask);
+    if (code_.divides) tile = divide_by_scale(b_, tile, parameters_[kDepthwiseQuantization]);
     const Value place = b_.add(channel, b_.multiply(pixel, parameters_[kResultStride]));
-    store_as(b_, code_.result, code_.divides, parameters_[kResult], place, parameters_[kResultStride], finished(tile, channel, pixel, mask), mask,
-             parameters_[kDepthwiseQuantization]);
+    store_as(b_, code_.result, parameters_[kResult], place, parameters_[kResultStride], tile, mask, parameters_[kDepthwiseQuantization]);
   }
 
   const DepthwiseCode& code_;

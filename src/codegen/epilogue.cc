@@ -58,7 +58,6 @@ class Quantizer {
   Value number(size_t offset, Element element = Element::F32) const {
     return builder_.load({element}, builder_.offset(pointer_, builder_.integer(static_cast<int64_t>(offset)), 1), builder_.integer(0));
   }
-  Value divided(Value tile) const { return builder_.divide(tile, number(offsetof(Quantization, scale))); }
   // Integers between the limits at that offset.
   Value rounded(Value tile, size_t limits) const {
     tile = builder_.maximum(tile, number(limits + offsetof(Quantization::Limits, lowest)));
@@ -73,11 +72,14 @@ class Quantizer {
 
 }  // namespace
 
-Value add_residual(Builder& builder, bool divides, Value tile, DType dtype, Value residual, Value row_stride, Value mask, Value quantization) {
+Value divide_by_scale(Builder& builder, Value tile, Value quantization) {
+  return builder.divide(tile, Quantizer(builder, quantization).number(offsetof(Quantization, scale)));
+}
+
+Value add_residual(Builder& builder, Value tile, DType dtype, Value residual, Value row_stride, Value mask, Value quantization) {
   using Sum = Quantization::Sum;
   constexpr size_t kSum = offsetof(Quantization, sum);
   const Quantizer quantizer(builder, quantization);
-  if (divides) tile = quantizer.divided(tile);
   tile = builder.to_float(quantizer.rounded(tile, kSum + offsetof(Sum, of_y)));
   Type type = builder.type(tile);
   type.element = Element::I32;
@@ -87,11 +89,9 @@ Value add_residual(Builder& builder, bool divides, Value tile, DType dtype, Valu
                      builder.multiply(added, quantizer.number(kSum + offsetof(Sum, factor))));
 }
 
-void store_as(Builder& builder, DType dtype, bool divides, Value pointer, Value index, Value row_stride, Value tile,
-              Value mask, Value quantization) {
+void store_as(Builder& builder, DType dtype, Value pointer, Value index, Value row_stride, Value tile, Value mask, Value quantization) {
   if (dtype == DType::F32) return builder.store(builder.offset(pointer, index), row_stride, tile, mask);
   const Quantizer quantizer(builder, quantization);
-  if (divides) tile = quantizer.divided(tile);
   tile = builder.add(quantizer.rounded(tile, offsetof(Quantization, limits)), quantizer.number(offsetof(Quantization, zero_point), Element::I32));
   builder.store(builder.offset(pointer, index, 1), row_stride, tile, mask, as_bytes(dtype));
 }

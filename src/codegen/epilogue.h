@@ -28,13 +28,13 @@ void finish_panel(Builder& builder, const IsaDescription& isa, int vectors, Valu
 void store_finished(Builder& builder, const kernels::generated::Epilogue& epilogue, Value sums, Value pointer, Value row_stride, Value mask,
                     const std::function<Value(Value row, Value tile)>& finish);
 
-// What is quantized in the end of a tile of f32 and a residual of 8 bits, as the Quantization at that address says. `divides`: as below.
-Value add_residual(Builder& builder, bool divides, Value tile, DType dtype, Value residual, Value row_stride, Value mask, Value quantization);
+// Steps of quantizing a tile of f32, as the Quantization at that address says (product_code.h): by its scale, where that is not 1; and with a residual of 8 bits.
+Value divide_by_scale(Builder& builder, Value tile, Value quantization);
+Value add_residual(Builder& builder, Value tile, DType dtype, Value residual, Value row_stride, Value mask, Value quantization);
 
 // Stores a tile of f32 as elements of that type: integers of 8 bits are quantized as the Quantization at that address says (product_code.h), where NaN
-// becomes the lowest. `divides`: by its scale, which else is 1. `index`: elements from the pointer on.
-void store_as(Builder& builder, DType dtype, bool divides, Value pointer, Value index, Value row_stride, Value tile,
-              Value mask, Value quantization);
+// becomes the lowest, after those steps. `index`: elements from the pointer on.
+void store_as(Builder& builder, DType dtype, Value pointer, Value index, Value row_stride, Value tile, Value mask, Value quantization);
 
 // Elementwise of a tile of f32.
 Value activate(Builder& builder, const IsaDescription& isa, const kernels::generated::Epilogue& epilogue, Value x);

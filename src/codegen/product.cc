@@ -354,11 +354,12 @@ class ProductBuilder {
 
   void store(Value tile, Value column, Value mask) {
     if (!code_.is_quantized()) return b_.store(b_.offset(parameters_[kY], column), parameters_[kYStride], tile, mask);
+    if (code_.divides) tile = divide_by_scale(b_, tile, parameters_[kQuantization]);
     if (code_.residual) {
       const Value residual = b_.offset(parameters_[kAddend1], column, 1);
-      tile = add_residual(b_, code_.divides, tile, *code_.residual, residual, parameters_[kAddend1Stride], mask, parameters_[kQuantization]);
+      tile = add_residual(b_, tile, *code_.residual, residual, parameters_[kAddend1Stride], mask, parameters_[kQuantization]);
     }
-    store_as(b_, code_.result, code_.divides && !code_.residual, parameters_[kY], column, parameters_[kYStride], tile, mask, parameters_[kQuantization]);
+    store_as(b_, code_.result, parameters_[kY], column, parameters_[kYStride], tile, mask, parameters_[kQuantization]);
   }
 
   // Of all columns of the panel, also where the result has no more.

@@ -70,8 +70,7 @@ struct IntegerDepthwisePlan {
 
 class IntegerDepthwise : public PreparedKernel {
  public:
-  IntegerDepthwise(KernelData& data, const IntegerOperation& operation, DepthwiseCode code)
-      : data_(data), operation_(operation), code_(std::move(code)), weights_(*data.input(1).shape) {}
+  IntegerDepthwise(KernelData& data, DepthwiseCode code) : data_(data), code_(std::move(code)), weights_(*data.input(1).shape) {}
 
   // False where there is no code for it, and none can be made.
   bool prepare(DepthwiseGenerator generate) {
@@ -114,7 +113,7 @@ class IntegerDepthwise : public PreparedKernel {
     const int32_t zero = zero_point ? byte_element(*zero_point, 0) : 0;
     const std::span<int32_t> zero_terms = context.workspace_of<int32_t>(static_cast<size_t>(sums_.size()));
     std::ranges::transform(sums_.data<int32_t>(), zero_terms.begin(), [&](int32_t sum) { return -zero * sum; });
-    const Quantization quantization = quantization_of(context, operation_);
+    const Quantization quantization = quantization_of(context);
     const WindowAxis &rows = plan.rows(), &columns = plan.columns();
     std::array<int64_t, kDepthwiseArguments> arguments{};
     arguments[kImageRowStride] = rows.dilation * plan.row_bytes();
@@ -219,7 +218,6 @@ class IntegerDepthwise : public PreparedKernel {
   }
 
   KernelData& data_;
-  IntegerOperation operation_;
   DepthwiseCode code_;
   Shape weights_;
   Tensor words_, sums_;
@@ -244,7 +242,7 @@ std::unique_ptr<PreparedKernel> prepare_integer_depthwise(KernelData& data, Dept
   code.has_edge = channels % code.panel_channels() != 0 || describe(code.isa).has_masks;
   if (!read_activation(data.attributes, code.epilogue) || !read_addends(data, channels, code.epilogue)) return nullptr;
   if (code.epilogue.addends[0] == Addend::Tile) return nullptr;
-  auto kernel = std::make_unique<IntegerDepthwise>(data, *operation, std::move(code));
+  auto kernel = std::make_unique<IntegerDepthwise>(data, std::move(code));
   return kernel->prepare(generate) ? std::move(kernel) : nullptr;
 }
 

@@ -56,7 +56,9 @@ struct ProductPlan : ProductPlaces {
     for (Matrices& at : matrices) {
       at.b /= layout.depth * layout.columns;
       weights = std::max(weights, at.b + 1);
+      if (layout.code.residual) at.addends[1] = at.y;
     }
+    if (layout.code.residual) addend_strides[1] = y_stride;
     if (layout.code.is_integer()) {
       has_dense_words = has_dense_rows(layout.depth) && !convolution && layout.depth == layout.code.a_stride * layout.integers.parts();
       copies = !has_dense_words || !layout.integers.has_parts_of_a();
@@ -290,7 +292,7 @@ class GeneratedProduct : public PreparedKernel {
     const bool is_sum = is_integer && layout_.code.scale == Scale::None;
     const OutputRows y = context.allocate_output_rows(0, is_sum ? DType::I32 : layout_.code.result, plan.y_shape);
     std::array<int64_t, kProductArguments> arguments{};
-    const Quantization quantization = is_integer ? quantization_of(context, layout_.operation) : Quantization();
+    const Quantization quantization = is_integer ? quantization_of(context) : Quantization();
     arguments[kQuantization] = address_of(&quantization);
     arguments[kY] = address_of(y.tensor.raw());
     arguments[kB] = address_of(weights_.raw());
@@ -314,7 +316,7 @@ class GeneratedProduct : public PreparedKernel {
     }
     if (layout_.code.residual) {
       arguments[kAddend1] = address_of(context.input(kResidualBytes).raw());
-      arguments[kAddend1Stride] = plan.y_stride;
+      arguments[kAddend1Stride] = plan.addend_strides[1];
     }
     if (plan.gathers_blocks) return run_gathered(context, plan, arguments);
     // A thread has whole rows where it can: those that it computed of the operand are in its cache, and the next kernel's will be.
@@ -374,10 +376,9 @@ class GeneratedProduct : public PreparedKernel {
     const int64_t a = arguments[kA] + bytes(has_own_rows || reads_pixels_ ? matrix * plan.rows * a_stride : at.a),
                   y_bytes = static_cast<int64_t>(element_bytes(layout_.code.result)),
                   y_stride = arguments[kYStride], y = arguments[kY] + plan.place_in_y(at, arguments[kYStride]) * y_bytes;
-    const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]),
-                                         arguments[kAddend1] + bytes(at.addends[1])};
+    const int64_t addend1_bytes = layout_.code.residual ? 1 : bytes(1);
+    const std::array<int64_t, 2> addends{arguments[kAddend0] + bytes(at.addends[0]), arguments[kAddend1] + at.addends[1] * addend1_bytes};
     const std::array<int64_t, kProductArguments> of_integers = arguments;
-    const int64_t residual = arguments[kAddend1] + at.y;
     const int64_t weights = arguments[kB] + bytes(at.b * layout_.matrix_words()),
                   column_terms = arguments[kColumnTerms] + bytes(at.b * layout_.panels() * width);
     const bool dequantizes = dequantizes_before(plan);
@@ -426,8 +427,7 @@ class GeneratedProduct : public PreparedKernel {
           const int64_t row = plan.tiling.row(place);
           arguments[kY] = y + (row * y_stride + column) * y_bytes;
           arguments[kAddend0] = addends[0] + bytes(row * plan.addend_strides[0] + column);
-          arguments[kAddend1] = addends[1] + bytes(row * plan.addend_strides[1] + column);
-          if (layout_.code.residual) arguments[kAddend1] = residual + row * plan.y_stride + column;
+          arguments[kAddend1] = addends[1] + (row * plan.addend_strides[1] + column) * addend1_bytes;
           arguments[kRowTerms] = of_integers[kRowTerms] + bytes(matrix * plan.rows + row);
           arguments[kSums] = address_of(sums.data()) + (block_depth < depth ? bytes(((panel - first_panel) * all_rows + row - first_row) * width) : 0);
           fetches.give(tile - first_tile, arguments);

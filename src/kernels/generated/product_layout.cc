@@ -83,8 +83,9 @@ std::optional<IntegerOperation> read_integers(const KernelData& data, int64_t co
   return operation;
 }
 
-Quantization quantization_of(const KernelContext& context, const IntegerOperation& operation) {
-  if (!is_byte(operation.result)) return {};
+Quantization quantization_of(const KernelContext& context) {
+  if (!context.has_input(kScaleOfY)) return {};
+  const bool has_residual = context.has_input(kResidualBytes);
   const auto zero_in = [&](size_t input) {
     const Tensor* zero_point = context.optional_input(input);
     return zero_point ? byte_element(*zero_point, 0) : 0;
@@ -95,9 +96,9 @@ Quantization quantization_of(const KernelContext& context, const IntegerOperatio
     return Quantization::Limits{static_cast<float>(lowest - zero), static_cast<float>(lowest + 255 - zero)};
   };
   const auto number = [&](size_t input) { return context.input(input).data<float>()[0]; };
-  const size_t last = operation.residual ? kZeroOfSum : kZeroOfY;
+  const size_t last = has_residual ? kZeroOfSum : kZeroOfY;
   Quantization quantization{.scale = number(kScaleOfY), .limits = limits(last), .zero_point = zero_in(last)};
-  if (operation.residual) quantization.sum = {limits(kZeroOfY), number(kFactorOfY), number(kFactorOfResidual), zero_in(kZeroOfResidual)};
+  if (has_residual) quantization.sum = {limits(kZeroOfY), number(kFactorOfY), number(kFactorOfResidual), zero_in(kZeroOfResidual)};
   return quantization;
 }
 
@@ -107,7 +108,6 @@ namespace {
 bool read_integer_operands(const KernelData& data, ProductLayout& layout) {
   const std::optional<IntegerOperation> operation = read_integers(data, layout.columns);
   if (!operation || (operation->residual && layout.code.epilogue.addends[1] != Addend::None)) return false;
-  layout.operation = *operation;
   layout.integers.a = operation->a, layout.integers.b = operation->b;
   layout.code.scale = operation->scale, layout.code.result = operation->result, layout.code.divides = operation->divides, layout.code.residual = operation->residual;
   const InputDescription& zero_of_b = data.input(kZeroOfB);

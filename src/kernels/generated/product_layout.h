@@ -31,8 +31,8 @@ struct IntegerOperation {
 };
 // Nothing where there is no code for the operands, of which zero points and scales are one or one for each column.
 std::optional<IntegerOperation> read_integers(const KernelData& data, int64_t columns);
-// By the inputs of a run.
-Quantization quantization_of(const KernelContext& context, const IntegerOperation& operation);
+// By the inputs of a run of integers.
+Quantization quantization_of(const KernelContext& context);
 // Inputs 2 and 3; false where there is no code for them.
 bool read_addends(const KernelData& data, int64_t columns, Epilogue& epilogue);
 
@@ -46,7 +46,6 @@ struct ProductLayout {
   int64_t depth = 0, columns = 0;  // of the weights
   int64_t taps = 1;                // of a window, f32: the weights are [columns, channels, taps…], the sum goes over [taps…, channels]
   IntegerOperands integers;
-  IntegerOperation operation;  // of integers
   bool has_rows_of_y = false;      // those of its matrices are of the last axis of the tensor, which is dense
   int64_t panels() const { return (columns + code.panel_columns() - 1) / code.panel_columns(); }
   int64_t matrix_words() const { return panels() * code.depth * code.panel_columns(); }  // of the weights in panels: words, or elements

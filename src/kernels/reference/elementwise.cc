@@ -15,14 +15,15 @@
 namespace anfora::kernels {
 namespace {
 
-// What rows of few elements read of an operand: all its elements in order, one for each row, or the same ones for every row.
-enum class RowSource { Walked, NumberOfRow, Repeated };
+// What rows of few elements read of an operand: all its elements in order, one for each row, or the same row or element for all.
+enum class RowSource { Walked, NumberOfRow, Row, Number };
 
 // None where the operand is walked otherwise.
 std::optional<RowSource> row_source(const Shape& strides, int64_t row_size) {
   if (strides[1] == 1 && strides[0] == row_size) return RowSource::Walked;
   if (strides[1] == 0 && strides[0] == 1) return RowSource::NumberOfRow;
-  if (strides[1] <= 1 && strides[0] == 0) return RowSource::Repeated;
+  if (strides[1] == 1 && strides[0] == 0) return RowSource::Row;
+  if (strides[1] == 0 && strides[0] == 0) return RowSource::Number;
   return std::nullopt;
 }
 
@@ -47,11 +48,10 @@ struct NarrowRows {
 // An operand's elements for some rows: where they lie, or copied as often as they are read.
 class RowBlock {
  public:
-  // `is_number`: a repeated row is one element.
-  RowBlock(const Tensor& tensor, RowSource source, bool is_number, int64_t row_size, int64_t most)
+  RowBlock(const Tensor& tensor, RowSource source, int64_t row_size, int64_t most)
       : tensor_(tensor), source_(source), row_size_(row_size), copies_(source == RowSource::Walked ? 0 : bytes_of(most * row_size)) {
-    if (source != RowSource::Repeated) return;
-    const size_t size = bytes_of(is_number ? 1 : row_size);
+    if (source == RowSource::Walked || source == RowSource::NumberOfRow) return;
+    const size_t size = bytes_of(source == RowSource::Number ? 1 : row_size);
     for (size_t at = 0; at < copies_.size(); at += size) std::memcpy(copies_.data() + at, tensor.raw(), size);
   }
 
@@ -139,7 +139,7 @@ void run_binary(BinaryRun run, const void* op, const Tensor& a, const Tensor& b,
   if (const std::optional<NarrowRows> rows = NarrowRows::of(nest)) {
     return parallel_for(rows->count, std::max<int64_t>(1, grain / rows->size), [&](int64_t begin, int64_t end) {
       const int64_t most = std::min(rows->at_once(), end - begin);
-      RowBlock left(a, rows->left, nest.run_stride(1) == 0, rows->size, most), right(b, rows->right, nest.run_stride(2) == 0, rows->size, most);
+      RowBlock left(a, rows->left, rows->size, most), right(b, rows->right, rows->size, most);
       for (int64_t row = begin; row < end; row += most) {
         const int64_t count = std::min(most, end - row);
         run_part(left.of(row, count), 1, right.of(row, count), 1, element_at(out, row * rows->size), count * rows->size);

@@ -257,7 +257,7 @@ void reverse_sequence(KernelContext& context) {
   for (int64_t b = 0; b < data.dim(batch); ++b) {
     auto copy = [&](int64_t begin, int64_t count, int64_t from_begin, int64_t from_step) {
       strided_copy(data.dtype(), Shape{count, inner},
-                   element_at(data.dtype(), output.raw(), b * strides[batch] + begin * strides[time]),
+                   element_at(output, b * strides[batch] + begin * strides[time]),
                    Shape{strides[time], 1},
                    element_at(data, b * strides[batch] + from_begin * strides[time]),
                    Shape{from_step * strides[time], 1});
